@@ -78,7 +78,7 @@ class McpServerQuerySet(models.QuerySet["McpServer"]):
             | Q(organisation=organisation_id, owner=None)
             | Q(organisation=organisation_id, owner=owner_id)
         )
-        narrow = Q(pk__in=())
+        narrow = Q(agent__in=())
         for agent in agents:
             narrow |= Q(agent=agent)
         if conversation_id is not None:

@@ -4,8 +4,6 @@ with whatever authorises their owner there; so where others may write, nobody's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Share
 from conversations.models.share import WRITING
@@ -15,9 +13,13 @@ from .models import McpServer, McpServerQuerySet
 
 _SERVING = Prepared(
     lambda given: McpServer.objects.serving(
-        given.organisation, given.owner, agents=[given.agent], conversation_id=given.root
+        given.organisation,
+        given.owner,
+        agents=(given.agent, given.base),
+        conversation_id=given.conversation,
     )
 )
+"""Asked for each run."""
 
 
 def is_hers_alone(conversation: Conversation) -> bool:
@@ -56,16 +58,4 @@ def serving_in(conversation: Conversation) -> McpServerQuerySet:
         conversation.owner_id,
         agents=agents,
         conversation_id=root_of(conversation),
-    )
-
-
-def all_serving_in(conversation: Conversation) -> Sequence[McpServer]:
-    """`serving_in`, asked for each run."""
-    if conversation.agent_version.base_id is not None:
-        return list(serving_in(conversation))
-    return _SERVING.all(
-        organisation=conversation.organisation_id,
-        owner=conversation.owner_id,
-        agent=conversation.agent_version.agent_id,
-        root=root_of(conversation),
     )

@@ -50,15 +50,6 @@ FRAME = len(HEADING) + len(passages.HEADING) + len(NO_ROOM) + len(ENDING) + 10
 LINE = 600
 """Characters of one memory that are told."""
 
-_RECALLS = Prepared(
-    lambda given: (
-        Recall.objects.filter(conversation=given.conversation)
-        .order_by("pk")
-        .values_list("hits", "passages")
-    )
-)
-
-
 _KEPT = Prepared(
     lambda given: (
         Recall.objects.filter(conversation=given.conversation)
@@ -119,7 +110,7 @@ def _room(config: AgentConfig) -> int:
 
 
 def section_text(conversation: Conversation, reach: Reach, room: int) -> str:
-    recalls = _RECALLS.all(conversation=conversation.pk)
+    recalls = _KEPT.all(conversation=conversation.pk)
     pinned, recalled = _memories(conversation, reach, [hits for hits, _ in recalls])
     places = passages.lines_of(conversation, [found for _, found in recalls])
     first = _fitting([line_of(each) for each in pinned], int(room * PINNED))

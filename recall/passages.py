@@ -33,8 +33,7 @@ HEADING = "Passages of documents that may be about it; read_passage reads one, s
 
 
 def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
-    """Those that have what the text says, or are alike, as a row of it keeps them. The caller has asked
-    `has_passages`."""
+    """Those that have what the text says, or are alike, as a row of it keeps them. If `has_passages`."""
     collections = collections_for(conversation)
     found = search_passages(conversation.owner, text, collections, limit=LOOKED_AT)
     best = max((hit.ranked.score for hit in found.hits), default=0.0)

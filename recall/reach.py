@@ -45,20 +45,6 @@ class Reach:
     """The owner's own as well: she alone reads here, and she has not switched it off."""
 
 
-_OFF = Prepared(
-    lambda given: MemoryOff.objects.filter(
-        user=given.user, organisation=given.organisation
-    ).values_list("pk")[:1]
-)
-_SHARES = Prepared(
-    lambda given: (
-        Share.objects.order_by()
-        .filter(Q(conversation=given.root) | Q(conversation=given.conversation))
-        .values_list("pk")[:1]
-    )
-)
-
-
 def reach_of(conversation: Conversation) -> Reach:
     if not conversation.features.memory:
         return Reach(on=False, personal=False)
@@ -69,7 +55,8 @@ def reach_of(conversation: Conversation) -> Reach:
 
 def read_by_others(conversation: Conversation) -> bool:
     """Whether it, or the one that it was begun in, is shared with anybody."""
-    return _SHARES.exists(root=root_of(conversation), conversation=conversation.pk)
+    root = root_of(conversation) if conversation.parent_id else conversation.pk
+    return _SHARES.exists(root=root, conversation=conversation.pk)
 
 
 def stores_for(conversation: Conversation, reach: Reach) -> MemoryStoreQuerySet:
@@ -160,23 +147,3 @@ def collections_for(conversation: Conversation) -> CollectionQuerySet:
     seen = Collection.objects.visible_to(conversation.owner)
     seen = seen.filter(organisation=conversation.organisation_id)
     return seen.filter(owner=None) if read_by_others(conversation) else seen
-
-
-def _collections(place: Any, *, personal: bool) -> QuerySet[Collection, tuple[int]]:
-    seen = Collection.objects.seen_by(place.user).filter(organisation=place.organisation)
-    return (seen if personal else seen.filter(owner=None)).order_by().values_list("pk")[:1]
-
-
-_COLLECTIONS = Prepared(lambda given: _collections(given, personal=True))
-_COMMON_COLLECTIONS = Prepared(lambda given: _collections(given, personal=False))
-
-
-def has_collections(conversation: Conversation) -> bool:
-    """Whether there are any of `collections_for`, asked for each message and each run."""
-    if not conversation.owner.is_active:
-        return False
-    place = {"user": conversation.owner_id, "organisation": conversation.organisation_id}
-    # Seldom are there any, and who reads along is another query.
-    return _COLLECTIONS.exists(**place) and (
-        not read_by_others(conversation) or _COMMON_COLLECTIONS.exists(**place)
-    )

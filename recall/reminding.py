@@ -49,14 +49,6 @@ _WAITING = Prepared(
 )
 _FOUND = ["hits", "passages", "confidence", "waits", "by_words_alone"]
 
-_WAITING = Prepared(
-    lambda given: (
-        Recall.objects.filter(conversation=given.conversation, waits=True)
-        .order_by("-pk")
-        .values_list("pk", "event_uid")
-    )
-)
-
 
 def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
     """In the transaction of the message; where there is nothing to find it costs a few queries."""
@@ -82,6 +74,8 @@ def look_again(conversation: Conversation) -> None:
     """Before a run, outside of any transaction: with the vectors of what was asked since the last one. A
     service that does not answer in a moment is done without."""
     found = _WAITING.all(conversation=conversation.pk)
+    if not found:
+        return
     payer = Payer(conversation.organisation_id, conversation.owner_id)
     for pk, uid in found[:AGAIN]:
         near = look_up(payer, conversation.owner_id, _text_of(conversation, uid))
@@ -101,8 +95,6 @@ def look_again(conversation: Conversation) -> None:
             recall.save(update_fields=_FOUND)
             if not had:
                 _tell(conversation, recall)
-    if not found[AGAIN:]:
-        return
     older = Recall.objects.filter(pk__in=[pk for pk, _uid in found[AGAIN:]])
     older.filter(hits=[], passages=[]).delete()
     older.update(waits=False, by_words_alone=True)
@@ -140,11 +132,11 @@ def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
         }
         for hit in hits
     ]
-    documents = has_passages(conversation)
-    recall.passages = passages_for(conversation, text) if documents else []
+    read = has_passages(conversation)
+    recall.passages = passages_for(conversation, text) if read else []
     keys = [hit.memory.pk for hit in hits if hit.memory.uid not in told]
     Memory.objects.filter(pk__in=keys).count_use()
-    return there or documents
+    return there or read
 
 
 def _tell(conversation: Conversation, recall: Recall) -> None:

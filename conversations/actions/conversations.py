@@ -339,14 +339,13 @@ def _features(defaults: Features, changes: Mapping[str, bool]) -> Features:
 
 def _version(actor: User, agent: Agent, number: int | None) -> AgentVersion:
     assert agent.current is not None, "on_offer() promises it"  # noqa: S101
-    if number is None or (number == agent.current.number and not agent.current.draft):
-        agent.current.agent = agent  # who asks for it next need not ask the tables
-        return agent.current
-    # Whoever sees an agent sees its versions but for drafts.
-    version = _RELEASED.first(agent=agent.pk, number=number)
-    if version is None:
-        seen = AgentVersion.objects.visible_to(actor)
-        version = seen.filter(agent=agent, number=number).first()
+    version: AgentVersion | None = agent.current
+    if number is not None and (number != agent.current.number or agent.current.draft):
+        # Whoever sees an agent sees its versions but for drafts.
+        version = _RELEASED.first(agent=agent.pk, number=number)
+        if version is None:
+            seen = AgentVersion.objects.visible_to(actor)
+            version = seen.filter(agent=agent, number=number).first()
     if version is None:
         raise Invalid(
             _("%(agent)s has no version %(number)d.") % {"agent": agent.name, "number": number},

@@ -236,24 +236,13 @@ class Conversation(models.Model):
 
     @property
     def features(self) -> Features:
-        self._load_settings()
         return Features.model_validate(self.stored_features)
 
     @property
     def config(self) -> AgentConfig:
         """The agent as it is in this conversation: its version with this conversation's overrides."""
-        self._load_settings()
-        stored = self.agent_version.stored_config
-        return read_config({**stored, **self.overrides})
-
-    def _load_settings(self) -> None:
-        """Of a row that was loaded in part (`conversations.logsql.hold`): all of it in one query."""
-        if "overrides" in self.__dict__:
-            return
-        found = _WITH_VERSION.first(pk=self.pk)
-        if found is not None:
-            self.agent_version = found.agent_version
-            self.overrides, self.stored_features = found.overrides, found.stored_features
+        overrides = self.overrides  # first: where it was not read, the version comes along
+        return read_config({**self.agent_version.stored_config, **overrides})
 
     @property
     def is_running(self) -> bool:
@@ -314,10 +303,7 @@ class Conversation(models.Model):
         return Features.model_validate({**self.stored_features, **changes}).model_dump()
 
 
-_WITH_VERSION = Prepared(
-    lambda given: (
-        Conversation.objects.filter(pk=given.pk)
-        .select_related("agent_version")
-        .only("agent_version", "overrides", "stored_features")
-    )
+_BESIDE = ("agent_version", "owner")
+_WHOLE = Prepared(
+    lambda given: Conversation.objects.select_related(*_BESIDE).order_by().filter(pk=given.pk)
 )
