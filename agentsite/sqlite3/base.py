@@ -42,7 +42,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _start_transaction_under_autocommit(self) -> None:
         # Who waited in vain asks SQLite, which says what it says of locks of other processes.
-        self._has_turn = self._turns is not None and self._turns.acquire(timeout=TURN)
+        if not self._has_turn and self._turns is not None:
+            self._has_turn = self._turns.acquire(timeout=TURN)
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]
         except BaseException:
