@@ -72,14 +72,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._turns.release()
 
 
-@lru_cache(maxsize=100)
-def _turns_at(name: str) -> threading.Lock | None:
-    """Who has it writes to this file; None: it is no file."""
-    return threading.Lock() if Path(name).is_absolute() else None
-
-
+_TURNS: dict[str, threading.Lock] = {}
+"""By file; who has it writes there."""
 # A child has threads of its own, none of which is writing.
-os.register_at_fork(after_in_child=_turns_at.cache_clear)
+os.register_at_fork(after_in_child=_TURNS.clear)
+
+
+def _turns_at(name: str) -> threading.Lock | None:
+    """The same for all threads, also for those that ask at once; None: it is no file."""
+    return _TURNS.setdefault(name, threading.Lock()) if Path(name).is_absolute() else None
 
 
 @lru_cache(maxsize=1_000)
