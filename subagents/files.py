@@ -78,6 +78,7 @@ class Copied:
         for path, source, inode in self.carried.marks:
             marks.mark_file(path, source, inode)
         if self.base:
+            # It begins, so there is none yet; one that is asked again may have it (`keep_base`).
             logsql.insert([Checkpoint(conversation=child, seq=place, snapshot=self.base)])
 
 
