@@ -140,6 +140,7 @@ def follow_changes(conversation: Conversation, attached: AttachedStore) -> None:
     with transaction.atomic():
         held = AttachedStore.objects.select_for_update(of=("self",)).get(pk=attached.pk)
         held.store = attached.store
+        stored = held.laid_out, held.problems
         if not folder.is_dir():
             # No command removed it, for which it is a mount: files were not restored, or are elsewhere.
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -149,7 +150,7 @@ def follow_changes(conversation: Conversation, attached: AttachedStore) -> None:
         if writable(held):
             _keep(conversation, held, workspace, there, problems)
         seen = _lay_out(conversation, held, workspace, there)
-        if (seen, problems) != (held.laid_out, held.problems):
+        if (seen, problems) != stored:
             held.laid_out, held.problems = seen, problems[:PROBLEMS]
             held.save(update_fields=["laid_out", "problems"])
 

@@ -21,7 +21,7 @@ from harness.history import Entry
 from memory.actions.memories import change_memory, create_memory
 from memory.actions.remembering import forget_memory
 from memory.actions.stores import AGENT, ORGANIZATION, create_store
-from memory.models import MemoryStore
+from memory.models import Memory, MemoryStore
 from providers.scripted import call, reply
 from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted, attach_stores
 from recall.kitpart import part
@@ -114,6 +114,19 @@ def test_a_folder_that_is_gone_forgets_nothing_and_is_laid_out_again(
     shutil.rmtree(here)  # a restore without files, another machine
     look(conversation)
     assert (here / "a.md").read_text() == "One."
+    assert store.memories.get().content == "One."
+
+
+def test_what_is_remembered_again_outlives_a_folder_that_was_gone(alice, store, conversation):
+    first = create_memory(actor=alice, store=store, path="/a.md", content="One.")
+    here = folder(conversation)
+    Memory.objects.filter(pk=first.pk)._raw_delete(
+        "default"
+    )  # by another machine, whose folder it was
+    shutil.rmtree(here)
+    follow_in(conversation)
+    create_memory(actor=alice, store=store, path="/a.md", content="One.")
+    follow_in(conversation)
     assert store.memories.get().content == "One."
 
 
