@@ -79,6 +79,7 @@ def test_markdown_is_drawn_while_it_arrives_for_who_watches_and_who_comes_late(
     for tab in (alice.page, late):
         expect(tab.locator('#log [data-kind="text"] strong')).to_have_text("open end")
         expect(tab.locator("#log .live")).to_have_count(0)
+        alice.wait_for_status("idle", tab)
     alice.looks_like(alice.screen(), late)
     assert alice.page.evaluate("window.shifted") < 0.02
 
