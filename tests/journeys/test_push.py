@@ -94,12 +94,15 @@ def test_what_waits_is_pushed_shown_and_answered_where_a_click_leads(
     words = "Write what is pushed"
     asked = call("write_file", path="pushed.txt", content="My secret\n")
     service.expect(words, reply(asked), reply("It is written."))
+    began = time.monotonic()
     uid = alice.begin(words, switches=("approval",))
     expect(page.locator("[data-approval]")).to_be_visible()
-    assert push_service.received == [], "not in its first minute"
+    early = [*push_service.received]
+    assert not early or time.monotonic() - began > 60, "not in its first minute"
     page.goto("about:blank")
-    site.let_it_have_waited(uid, minutes=2)
-    push_service.wait()
+    if not early:
+        site.let_it_have_waited(uid, minutes=2)
+        push_service.wait()
 
     (received,) = push_service.received
     signed_with, claims = signed_by(received.headers["authorization"])
