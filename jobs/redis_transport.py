@@ -1,7 +1,7 @@
 """Kombu's transport for Redis, which closes wholly when Redis has gone.
 
 Kombu leaves a channel open whose last read fails while it is closed, and would give its messages back once
-the transport has let go of the address. That error ends a worker, which should wait until Redis is there again.
+the transport has let go of the address. That error ends a worker, which should wait for Redis.
 What is queued, and how, is Kombu's; who uses this is `jobs.broker`.
 """
 
