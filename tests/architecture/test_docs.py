@@ -20,6 +20,8 @@ LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)")
 _FOLDERS = "|".join((*PACKAGES, "tests", "bench", "docs", "templates", "static"))
 FILE = re.compile(rf"`((?:{_FOLDERS})/[\w/.\-]+)`")
 """A path from the root."""
+NAMED_IN = re.compile(rf"`((?:{_FOLDERS})/[\w/.\-]+\.py)` \(((?:`\w+`(?:, | and )?)+)\)")
+"""A module, and behind it in brackets what of it is meant."""
 TARGET = re.compile(r"^([a-z][a-z-]*):.* ## ", re.M)
 COMMAND = re.compile(r"`(?:[A-Z_]+=\S+ )*make ([a-z-]+)|^ {4}make ([a-z-]+)|^make ([a-z-]+)", re.M)
 
@@ -47,6 +49,28 @@ def test_a_document_links_and_names_only_files_that_exist(path):
     missing = [link for link in LINK.findall(text) if not (path.parent / link).exists()]
     missing += [name for name in FILE.findall(text) if not (ROOT / name).exists()]
     assert missing == []
+
+
+def test_what_a_document_names_behind_a_module_stands_in_it():
+    meant = [
+        (path, name)
+        for document in DOCUMENTS
+        for path, names in NAMED_IN.findall(document.read_text(encoding="utf-8"))
+        for name in re.findall(r"\w+", names.replace(" and ", ", "))
+    ]
+    assert len(meant) > 10
+    assert [
+        (path, name)
+        for path, name in meant
+        if not re.search(rf"\b{name}\b", (ROOT / path).read_text(encoding="utf-8"))
+    ] == []
+
+
+def test_the_readme_has_each_number_that_refuses_a_start():
+    numbers = re.compile(r"\bE\d{3}\b")
+    given = set(numbers.findall((ROOT / "agentsite/checks.py").read_text(encoding="utf-8")))
+    told = set(numbers.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+    assert given == told
 
 
 def made_in(text: str) -> set[str]:
@@ -109,18 +133,34 @@ def test_readers_are_led_to_the_glossary(document):
     assert "glossary.md)" in (ROOT / document).read_text(encoding="utf-8")
 
 
-def test_the_table_of_floors_names_each_package_once_in_the_order_that_is_held():
+def floors_held() -> list[set[str]]:
+    """From the top, as import-linter holds them."""
     configured = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = configured["tool"]["importlinter"]["contracts"]
     layers = next(each["layers"] for each in contracts if each["type"] == "layers")
-    floors = [set(layer.split(" | ")) for layer in layers]
+    return [set(layer.split(" | ")) for layer in layers]
 
+
+def rows_of_floors() -> list[list[str]]:
+    """The packages of each row of the map."""
     rows = re.search(r"^\|---\|---\|\n((?:\|.*\n)+)", ARCHITECTURE, re.M)
     assert rows is not None
-    named = [
-        name for row in rows[1].splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])
-    ]
+    return [re.findall(r"`(\w+)`", row.split("|")[1]) for row in rows[1].splitlines()]
+
+
+def test_the_table_of_floors_names_each_package_once_in_the_order_that_is_held():
+    floors = floors_held()
+    named = [name for row in rows_of_floors() for name in row]
     heights = [at for name in named for at, floor in enumerate(floors) if name in floor]
 
     assert sorted(named) == sorted(name for floor in floors for name in floor)
     assert heights == sorted(heights)
+
+
+def test_below_the_table_stands_which_of_its_rows_are_one_floor():
+    said = re.search(r"^Some rows are of one floor[^.]*\.$", ARCHITECTURE, re.M)
+    assert said is not None
+    listed = [re.findall(r"`(\w+)`", part) for part in said[0].split(";")]
+    rows = [[row for row in rows_of_floors() if floor >= set(row)] for floor in floors_held()]
+    alone = [[row[0] for row in of if len(row) == 1] for of in rows if len(of) > 1]
+    assert sorted(map(sorted, listed)) == sorted(map(sorted, alone))
