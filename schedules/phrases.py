@@ -7,7 +7,7 @@ confirmed before anything is saved.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -21,7 +21,8 @@ LONGEST = 200
 _DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 _SHORT = frozenset(name[:3] for name in _DAYS)
 _SETS = {"weekday": "1-5", "workday": "1-5", "weekend": "0,6"}
-_FILLING = frozenset({"at", "on", "the", "of", "and", "every", "each", "day", "a", "in", "o'clock"})
+_FILLING = frozenset({"at", "on", "the", "of", "and", "day", "a", "in", "o'clock"})
+_REPEATING = frozenset({"every", "each", "daily"})
 _EVERY = {"minute": 60, "hour": 24}
 _UNITS = {
     "minute": timedelta(minutes=1),
@@ -55,45 +56,84 @@ def read_phrase(text: str, *, zone: str, now: datetime) -> Reading:
     place = ZoneInfo(zone)
     if words[0] == "in":
         return Reading(date=now + _distance(words[1:], text))
-    time, weekdays, month_days, day, monthly, others = None, [], [], None, False, []
-    for word in words:
-        plural = word.removesuffix("s")
-        if word in _NAMED_TIMES:
-            time = _NAMED_TIMES[word]
-        elif plural in _DAYS or word in _SHORT:
-            weekdays.append(str(_number_of(plural)))
-        elif plural in _SETS:
-            weekdays.append(_SETS[plural])
-        elif found := _ORDINAL.fullmatch(word):
-            month_days.append(_within(int(found[1]), 1, 31, word))
-        elif word in {"today", "tomorrow"}:
-            day = now.astimezone(place).date() + timedelta(days=word == "tomorrow")
-        elif found := _DATE.fullmatch(word):
-            day = _date(word)
-        elif found := _TIME.fullmatch(word):
-            time = _time(found, word)
-        elif word in {"monthly", "month"}:
-            monthly = True
-        elif word in {"weekly", "week"}:
-            others.append("week")
-        elif word not in _FILLING and word != "daily":
-            raise _unread(word)
-    if time is None:
-        raise Invalid(
-            _("It does not say at what time of the day."),
-            field="when",
-            hint=_("Write for example “every weekday at 8:30”."),
-        )
-    hour, minute = time
-    if day is not None:
+    said = _Said()
+    for number, word in enumerate(words):
+        _hear(said, words[:number], word, today=now.astimezone(place).date())
+    return _reading(said, place, now)
+
+
+@dataclass(slots=True)
+class _Said:
+    """What the words said, in their order."""
+
+    times: list[tuple[int, int]] = field(default_factory=list)
+    weekdays: list[str] = field(default_factory=list)
+    month_days: list[int] = field(default_factory=list)
+    days: list[date] = field(default_factory=list)
+    monthly: bool = False
+    weekly: bool = False
+    repeats: bool = False
+
+
+def _hear(said: _Said, before: list[str], word: str, *, today: date) -> None:
+    plural = word.removesuffix("s")
+    if word in _NAMED_TIMES:
+        said.times.append(_NAMED_TIMES[word])
+    elif plural in _DAYS or word in _SHORT:
+        said.weekdays.append(str(_number_of(plural)))
+    elif plural in _SETS:
+        said.weekdays.append(_SETS[plural])
+    elif found := _ORDINAL.fullmatch(word):
+        said.month_days.append(_within(int(found[1]), 1, 31, word))
+    elif word in {"today", "tomorrow"}:
+        said.days.append(today + timedelta(days=word == "tomorrow"))
+    elif _DATE.fullmatch(word):
+        said.days.append(_date(word))
+    elif (found := _TIME.fullmatch(word)) and _is_a_time(found, before):
+        said.times.append(_time(found, word))
+    elif word in {"monthly", "month"}:
+        said.monthly = True
+    elif word in {"weekly", "week"}:
+        said.weekly = True
+    elif word in _REPEATING:
+        said.repeats = True
+    elif word not in _FILLING:
+        raise _unread(word)
+
+
+def _is_a_time(found: re.Match[str], before: list[str]) -> bool:
+    """A number alone is one behind “at” and behind another time; elsewhere it may count anything."""
+    if found[2] or found[3]:
+        return True
+    behind = before[-2:] if before[-1:] == ["and"] else before[-1:]
+    return bool(behind) and (behind[0] == "at" or _TIME.fullmatch(behind[0]) is not None)
+
+
+def _reading(said: _Said, place: ZoneInfo, now: datetime) -> Reading:
+    if not said.times:
+        raise _refused(_("It does not say at what time of the day."))
+    hours = sorted({hour for hour, _minute in said.times})
+    minutes = {minute for _hour, minute in said.times}
+    repeats = said.weekdays or said.month_days or said.monthly or said.weekly or said.repeats
+    if said.days:
+        if repeats or len(said.days) > 1 or len(set(said.times)) > 1:
+            raise _refused(_("It says more than one date and time."))
+        day, (hour, minute) = said.days[0], said.times[0]
         at = datetime(day.year, day.month, day.day, hour, minute, tzinfo=place)
+        if at <= now:
+            raise _refused(_("That time is over."))
         return Reading(date=at.astimezone(UTC))
-    if not weekdays and "week" in others:
-        weekdays = ["1"]
-    if monthly and not month_days:
-        month_days = [1]
+    if len(minutes) > 1:
+        raise _refused(_("It says times of the day whose minutes differ."))
+    if (said.weekdays or said.weekly) and (said.month_days or said.monthly):
+        raise _refused(_("It says days of the week and of the month, of which one can be meant."))
+    weekdays = said.weekdays or ["1"] * said.weekly
+    month_days = said.month_days or [1] * said.monthly
     days = ",".join(map(str, sorted(set(month_days)))) or "*"
-    return Reading(cron=f"{minute} {hour} {days} * {','.join(dict.fromkeys(weekdays)) or '*'}")
+    at_hours = ",".join(map(str, hours))
+    return Reading(
+        cron=f"{minutes.pop()} {at_hours} {days} * {','.join(dict.fromkeys(weekdays)) or '*'}"
+    )
 
 
 def _joined(words: list[str]) -> list[str]:
@@ -162,8 +202,12 @@ def _within(value: int, least: int, most: int, word: str) -> int:
 
 
 def _unread(word: str) -> Invalid:
+    return _refused(_("“%(word)s” is not understood.") % {"word": word[:60]})
+
+
+def _refused(words: str) -> Invalid:
     return Invalid(
-        _("“%(word)s” is not understood.") % {"word": word[:60]},
+        words,
         field="when",
         hint=_(
             "Write for example “every weekday at 8:30”, “every monday and thursday at 17:00”, “monthly on"

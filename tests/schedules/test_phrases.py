@@ -33,6 +33,8 @@ ZONE = "Europe/Berlin"
         ("every 6 hours", "0 */6 * * *"),
         ("every minute", "* * * * *"),
         ("daily at 12am", "0 0 * * *"),
+        ("every day at 9 and 17", "0 9,17 * * *"),
+        ("every weekday at 8:30, 12:30 and 16:30", "30 8,12,16 * * 1-5"),
     ],
 )
 def test_what_repeats_is_a_cron_expression(words: str, cron: str) -> None:
@@ -74,6 +76,16 @@ def test_what_happens_once_is_a_date_on_the_persons_clock(words: str, date: str)
         ("every ² hours", "²"),
         ("9999-12-31 at 23", "9999-12-31"),
         ("0001-01-01 at 0", "0001-01-01"),
+        ("every day at 9 and 17:30", "minutes differ"),
+        ("every 2nd monday at 9", "one can be meant"),
+        ("monthly on monday at 9", "one can be meant"),
+        ("weekly on the 3rd at 9", "one can be meant"),
+        ("tomorrow at 9 every monday", "more than one date"),
+        ("today and tomorrow at 9", "more than one date"),
+        ("tomorrow at 9 and 17", "more than one date"),
+        ("every 3 mondays at 9", "3"),
+        ("today at 0:15", "is over"),
+        ("2028-05-01 at 9", "is over"),
     ],
 )
 def test_what_is_not_understood_is_named(words: str, named: str) -> None:
