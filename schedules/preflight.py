@@ -115,6 +115,8 @@ class Preflight:
     """By the clock, in the thirty days to come."""
     budgets: tuple[BudgetCheck, ...]
     upcoming: tuple[datetime, ...]
+    timezone: str
+    """On whose clocks it is due."""
 
     @property
     def stops(self) -> tuple[ToolCheck, ...]:
@@ -199,6 +201,7 @@ def _preflight(
         runs_a_month=runs,
         budgets=_budgets(order, run_cost, runs, now),
         upcoming=tuple(order.timing.upcoming(now, 5)),
+        timezone=order.timezone,
     )
 
 

@@ -5,6 +5,7 @@ Only the run's own row is written here; what follows for its order is `ending`'s
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from django.db import transaction
@@ -34,6 +35,9 @@ STOPPED = "stopped"
 """Code of a run that a person stopped."""
 NOT_MET = "outcome_not_met"
 """Of one whose work does not meet what its order is judged by."""
+_HEADING = re.compile(r"^#{1,6} ")
+_BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*]+)(?<=\S)\*\*(?![\w*])")
+_CODE = re.compile(r"`([^`]+)`")
 
 _OPEN = Prepared(
     lambda given: (
@@ -135,6 +139,7 @@ def last_words(conversation: Conversation) -> str:
 
 
 def first_lines(text: str) -> str:
-    """The first three lines that say anything."""
+    """The first three lines that say anything, without the marks of Markdown that only a page would draw."""
     lines = [" ".join(line.split()) for line in text[:4_000].splitlines()]
-    return "\n".join([line for line in lines if line][:3])
+    told = [line for line in lines if line.strip("#*-_=`")][:3]
+    return "\n".join(_CODE.sub(r"\1", _BOLD.sub(r"\1", _HEADING.sub("", line))) for line in told)

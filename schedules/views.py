@@ -40,6 +40,7 @@ from harness.grading import criteria_of
 from reading.digits import number_of
 from reading.mails import Unreadable
 from reading.unseen import visible
+from spending.amounts import dollars_of, money
 
 from .actions.items import add_item, drop_item, retry_item
 from .actions.orders import (
@@ -58,7 +59,7 @@ from .actions.results import send_again
 from .actions.runs import run_now
 from .calendar import two_weeks
 from .drafts import outcome_of
-from .forms import FIELD_OF, ScheduleForm, initial_of
+from .forms import FIELD_OF, ScheduleForm, initial_of, text_in
 from .hooks import BODY_BYTES, receive
 from .mailhook import mail_in
 from .mailintake import take_in
@@ -280,7 +281,8 @@ def _shown(
     place = reverse("schedules:hook", kwargs={"uid": order.uid})
     context = {
         "order": order,
-        "upcoming": order.upcoming(timezone.now()),
+        "task": visible(text_in(order)),
+        "most": money(dollars_of(order.budget)) if order.budget is not None else "",
         "runs": [(run, _judged(outcomes.get(run.conversation_id or 0, []))) for run in runs],
         "checks": _checks(order),
         "check": preflight_of(order),

@@ -57,6 +57,10 @@ class Node:
     branch: Figures = field(default_factory=Figures)
     below: list[Node] = field(default_factory=list)
 
+    @property
+    def works_below(self) -> bool:
+        return any(each.live or each.works_below for each in self.below)
+
 
 _USED = Prepared(
     lambda given: (

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from conversations.models import Event
 from conversations.overridden import sentences_of
@@ -547,14 +547,24 @@ def _woken(value: WakeDue, rows: Sequence[Event]) -> Unit:
     return _notice(rows, _("Woken: %(reason)s") % {"reason": value.reason})
 
 
+_ENDS_OF_COMMANDS = {
+    "completed": gettext_lazy("Background command done"),
+    "failed": gettext_lazy("Background command failed"),
+    "timed_out": gettext_lazy("Background command took too long and was ended"),
+    "cancelled": gettext_lazy("Background command cancelled"),
+    "lost": gettext_lazy("Background command lost with its process"),
+}
+_ENDS_OF_SUBAGENTS = {
+    "completed": gettext_lazy("Subagent in the background done"),
+    "failed": gettext_lazy("Subagent in the background failed"),
+    "timed_out": gettext_lazy("Subagent in the background took too long and was ended"),
+    "cancelled": gettext_lazy("Subagent in the background stopped"),
+    "lost": gettext_lazy("Subagent in the background lost"),
+}
+
+
 def _finished(value: BackgroundFinished, rows: Sequence[Event]) -> Unit:
-    how = {
-        "completed": _("Background command done"),
-        "failed": _("Background command failed"),
-        "timed_out": _("Background command took too long and was ended"),
-        "cancelled": _("Background command cancelled"),
-        "lost": _("Background command lost with its process"),
-    }[value.state]
+    how = (_ENDS_OF_SUBAGENTS if value.subagent else _ENDS_OF_COMMANDS)[value.state]
     facts = [duration(round(value.seconds * 1_000))]
     if value.exit_code is not None:
         facts.insert(0, _("exit code %(code)d") % {"code": value.exit_code})
@@ -564,7 +574,7 @@ def _finished(value: BackgroundFinished, rows: Sequence[Event]) -> Unit:
     return _notice(
         rows,
         words,
-        label=_("The end of its output"),
+        label=_("What it answered") if value.subagent else _("The end of its output"),
         pieces=pieces_of((Text(text=tail),)) if tail else (),
         network=network_of(value.network),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -219,6 +220,24 @@ def test_the_list_and_the_page_tell_next_last_and_history(
     assert days[1].entries[0].more == 45
     assert "The key is not accepted." in page
     assert "bad_credentials" in page
+
+
+def test_the_page_tells_what_it_is_to_do_for_how_much_and_when_on_the_clocks_of_the_schedule(
+    client_of: ClientOf, alice: User, make_order: MakeOrder
+) -> None:
+    order = make_order(cron="30 8 * * *", timezone="Asia/Tokyo", budget=units_of(Decimal("2.50")))
+    page = client_of(alice).get(order.get_absolute_url()).content.decode()
+    assert "What it is to do" in page
+    assert "Look at the news." in page
+    assert "$2.50" in page
+    times = re.findall(
+        r"<time datetime=\"([^\"]+)\">([^<]+)</time>", page.partition("Pinned to")[0]
+    )
+    assert len(times) == 5
+    assert all(at.endswith("T08:30:00+09:00") for at, _words in times)
+    assert all(words.endswith("08:30") for _at, words in times)
+    listed = client_of(alice).get(reverse("schedules:schedules")).content.decode()
+    assert "Times are those of UTC." in listed
 
 
 def test_buttons_run_pause_resume_archive_and_delete(

@@ -105,7 +105,9 @@ def test_what_is_due_becomes_one_conversation_however_often_one_looks(
 def test_a_run_that_ends_says_how_it_began_and_what_it_cost(
     make_order: MakeOrder, scripted: Callable[..., Agent]
 ) -> None:
-    agent = scripted([reply("All is quiet.\n\nNothing to do.")])
+    agent = scripted(
+        [reply("## All is **quiet**.\n\n---\nNothing but `2**3` and 2 ** 3 ** 4 to do.")]
+    )
     order = make_order(agent=agent)
     tick(NINE)
     run = order.runs.get()
@@ -114,7 +116,10 @@ def test_a_run_that_ends_says_how_it_began_and_what_it_cost(
     ending.settle_ends(NINE)
 
     run.refresh_from_db()
-    assert (run.state, run.words) == ("succeeded", "All is quiet.\nNothing to do.")
+    assert (run.state, run.words) == (
+        "succeeded",
+        "All is quiet.\nNothing but 2**3 and 2 ** 3 ** 4 to do.",
+    )
     assert run.is_settled
     assert run.ended_at is not None
 

@@ -31,7 +31,11 @@ def test_the_tree_shows_each_branch_with_what_it_used(
     assert "15 tokens" in page
     assert "with all below: 45 tokens" in page
     assert client_of(mallory).get(address).status_code == 404
+    assert "Stop all that work" not in page
     below = client_of(alice).get(child_of(row).get_absolute_url()).content.decode()
+    aside = below.partition("Started by")[2].partition("</dd>")[0]
+    assert conversation.title in aside
+    assert f">{conversation.uid}<" not in aside
     assert conversation.get_absolute_url() in below
     assert "Back to the conversation that asked for this" in below
     card = client_of(alice).get(conversation.get_absolute_url()).content.decode()
@@ -52,6 +56,8 @@ def test_while_it_works_the_page_has_a_strip_and_a_line_of_what_it_does_now(
 
     page = client_of(alice).get(conversation.get_absolute_url()).content.decode()
     assert "1 subagent works" in page
+    tree = reverse("subagents:tree", kwargs={"uid": conversation.uid})
+    assert "Stop all that work" in client_of(alice).get(tree).content.decode()
     assert "Waiting for its subagents" in page
     address = reverse("subagents:now", kwargs={"uid": child.uid})
     assert address in page

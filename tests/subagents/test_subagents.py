@@ -16,6 +16,7 @@ from conversations.models import Conversation
 from harness.events import BackgroundFinished, SubagentEnded
 from providers.scripted import Hold, call, reply, say
 from subagents.models import Subagent
+from tests.cast import ClientOf
 from tests.conversations.conftest import types
 from tests.conversations.strangers import more_tools
 
@@ -124,7 +125,9 @@ def test_several_of_one_step_work_side_by_side(lead: Lead) -> None:
     assert sum(held) <= conversation.config.limits.token_budget
 
 
-def test_one_in_the_background_announces_its_end_once_and_wakes_its_parent(lead: Lead) -> None:
+def test_one_in_the_background_announces_its_end_once_and_wakes_its_parent(
+    alice: User, lead: Lead, client_of: ClientOf
+) -> None:
     hold = Hold()
     script = scenes(
         [
@@ -147,6 +150,9 @@ def test_one_in_the_background_announces_its_end_once_and_wakes_its_parent(lead:
     )
     assert "Forty-two." in end.tail
     assert end.subagent == told(conversation)[0].child.uid
+    page = client_of(alice).get(conversation.get_absolute_url()).content.decode()
+    assert "Subagent in the background done" in page
+    assert "Background command" not in page
 
 
 def test_a_finished_one_is_asked_again_and_remembers(lead: Lead) -> None:

@@ -21,7 +21,7 @@ from conversations.models import Conversation, Share
 from harness.content import text_of as words_of
 from harness.errors import LimitReached, NotFound
 from notices.waiting import due
-from providers.scripted import Hold, reply, say
+from providers.scripted import Hold, call, reply, say
 from teams_app.actions.mail import send_mail, write_as_person
 from teams_app.actions.requests import make_request
 from teams_app.actions.tasks import Changes, change_task, create_task
@@ -88,6 +88,22 @@ def test_the_page_of_a_team_stops_resumes_and_dismisses(
     assert "anna" in text_of(page)
     assert 'value="stop"' not in text_of(page)
     assert client_of(bob).post(f"{address}anna/", {"act": "stop"}).status_code == 404
+
+
+def test_the_page_of_a_team_leads_to_the_question_of_one_that_waits_for_a_person(
+    client_of: ClientOf, alice: User, converse: Converse
+) -> None:
+    options = [{"label": "The fern"}, {"label": "The cactus"}]
+    question = call("ask_user", questions=[{"question": "Which first?", "options": options}])
+    lead, _script = converse(lambda _request: reply(question), features={"teams": True})
+    anna = spawn_teammate(actor=alice, lead=lead, name="anna", role="", text="Begin.")
+    until(lambda: status(anna) is Status.WAITING)
+
+    page = text_of(client_of(alice).get(f"/c/{lead.uid}/team/"))
+
+    told = page.partition("</h2>")[2].partition("</p>")[0]
+    assert f'href="{anna.conversation.get_absolute_url()}"' in told
+    assert "waits for you" in told
 
 
 def test_the_page_of_a_team_and_the_strip_say_since_when_one_works_and_follow_what_changes(
