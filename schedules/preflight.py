@@ -39,6 +39,7 @@ from spending.prices import worst_cost
 from spending.standings import Standing, standings
 from steering.models import SteeringFile
 from tools_app.builtin.shell import BASH
+from tools_app.builtin.wakes import MAX_IN_ROW, MAX_PER_TURN
 from vaults.models import Vault
 
 from .drafts import Draft, check_draft, messages_of, outcome_of
@@ -51,6 +52,9 @@ MONTH = timedelta(days=30)
 MOST_STORES = 50
 MOST_RUNS = 3_000
 """Due times of a month that are counted one by one; denser ones are counted for a day."""
+WAKE = "continue_later"
+MOST_WAKES = MAX_IN_ROW * MAX_PER_TURN
+"""Turns that an agent has itself woken for before a person speaks, each with limits of its own."""
 STRANGERS = "a page or an answer that strangers wrote"
 
 
@@ -108,7 +112,11 @@ class Preflight:
     current_version: int
     messages: int
     run_cost: int | None
-    """What one run may cost at worst, in hundred-millionths of a US dollar; None: its model has no price."""
+    """What one run may cost at worst, in hundred-millionths of a US dollar; None: nobody can tell."""
+    wakes: int
+    """Turns that its agent may have itself woken for, which the worst case counts."""
+    has_team: bool
+    """Its agent may bring teammates in, each with limits of its own: only a cap bounds what a run costs."""
     capped: bool
     """Whether that is the order's own cap and not what its agent's limits allow."""
     runs_a_month: int
@@ -129,15 +137,18 @@ class Preflight:
 
     @property
     def run_cost_text(self) -> str:
-        return _money(self.run_cost)
+        return self._money(self.run_cost)
 
     @property
     def month_cost_text(self) -> str:
-        return _money(self.month_cost)
+        return self._money(self.month_cost)
 
-
-def _money(units: int | None) -> str:
-    return _("unknown: its model has no price") if units is None else amount_text("money", units)
+    def _money(self, units: int | None) -> str:
+        if units is not None:
+            return amount_text("money", units)
+        if self.has_team:
+            return _("not bounded: it may work as a team")
+        return _("unknown: its model has no price")
 
 
 def preflight_of(order: StandingOrder, *, now: datetime | None = None) -> Preflight:
@@ -168,7 +179,10 @@ def _preflight(
 ) -> Preflight:
     config = order.agent_version.config
     sandbox = _policy(order)
-    run_cost, capped = _run_cost(order)
+    tools = _tools(order, approvers, sandbox)
+    wakes = MOST_WAKES * any(one.name == WAKE and one.verdict != "deny" for one in tools)
+    turns = _turns(order) * (1 + wakes)
+    run_cost, capped = _run_cost(order, turns)
     runs = _runs_a_month(order, now)
     current = order.agent_version.agent.current
     chosen = chosen_for(order.agent_version, order.organisation, order.owner)
@@ -177,7 +191,7 @@ def _preflight(
         problem=problem,
         departed=departed,
         refused_checks=tuple(_refused_checks(order, sandbox)),
-        tools=_tools(order, approvers, sandbox),
+        tools=tools,
         servers=tuple(use.name for use in config.mcp_servers),
         hosts=("*",)
         if sandbox.unrestricted
@@ -197,9 +211,11 @@ def _preflight(
         current_version=current.number if current else 0,
         messages=_turns(order),
         run_cost=run_cost,
+        wakes=0 if capped else wakes,
+        has_team=config.features.teams,
         capped=capped,
         runs_a_month=runs,
-        budgets=_budgets(order, run_cost, runs, now),
+        budgets=_budgets(order, run_cost, turns, runs, now),
         upcoming=tuple(order.timing.upcoming(now, 5)),
         timezone=order.timezone,
     )
@@ -338,14 +354,14 @@ def _asked(
 
 
 def _turns(order: StandingOrder) -> int:
-    """Of one run: each first message is one, and so is the work on an outcome, with all its judgements."""
+    """That begin a run: each first message is one, and so is the work on an outcome, judgements and all."""
     return len(order.messages) + (order.outcome is not None)
 
 
-def _run_cost(order: StandingOrder) -> tuple[int | None, bool]:
+def _run_cost(order: StandingOrder, turns: int) -> tuple[int | None, bool]:
     """All tokens that its agent's limits let one turn use, and the one request that may go past them, with a
     summary that a service makes of it, at the dearest price of its model and of those of its roles, for each
-    first message; or the order's own cap."""
+    turn; or the order's own cap."""
     config = order.agent_version.config
     limits = config.limits
     read = limits.context_window * (2 if config.shortening.by == "service" else 1)
@@ -364,7 +380,8 @@ def _run_cost(order: StandingOrder) -> tuple[int | None, bool]:
         for model in models
     ]
     known = [cost for cost in costs if cost is not None]
-    worst = units_of(max(known) * _turns(order)) if len(known) == len(costs) else None
+    is_bounded = len(known) == len(costs) and not config.features.teams
+    worst = units_of(max(known) * turns) if is_bounded else None
     if order.budget is not None and (worst is None or order.budget < worst):
         return order.budget, True
     return worst, False
@@ -394,7 +411,7 @@ def _within(order: StandingOrder, begin: datetime, end: datetime) -> list[dateti
 
 
 def _budgets(
-    order: StandingOrder, run_cost: int | None, runs: int, now: datetime
+    order: StandingOrder, run_cost: int | None, turns: int, runs: int, now: datetime
 ) -> tuple[BudgetCheck, ...]:
     payer = charged_person(order.owner, order.organisation_id)
     asked_by = Conversation(organisation=order.organisation, owner=order.owner)
@@ -412,10 +429,10 @@ def _budgets(
         fits = None
         if standing.unit == Budget.Unit.MONEY and run_cost is not None:
             fits = run_cost * times[standing.period] <= standing.remaining
-        elif standing.unit == Budget.Unit.TOKENS:
+        elif standing.unit == Budget.Unit.TOKENS and not order.agent_version.config.features.teams:
             limits = order.agent_version.config.limits
             tokens = limits.token_budget + limits.context_window + limits.output_tokens
-            most = tokens * _turns(order) * times[standing.period]
+            most = tokens * turns * times[standing.period]
             fits = most <= standing.remaining
         checks.append(BudgetCheck(standing, fits))
     return tuple(checks)

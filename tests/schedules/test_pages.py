@@ -548,9 +548,20 @@ def test_the_worst_case_is_the_agents_limits_at_the_dearest_price_or_the_orders_
         cache_write=3,
         cache_read=1,
     )
-    # 6,000 tokens at most, of which 1,000 are written.
-    worst = units_of(Decimal(5_000 * 3 + 1_000 * 10) / 1_000_000)
+    # 6,000 tokens at most, of which 1,000 are written, and it may wake itself nine times for as much.
+    worst = units_of(Decimal(10 * (5_000 * 3 + 1_000 * 10)) / 1_000_000)
     check = preflight_of(order)
+    assert check.wakes == 9
+    deaf = [{"tool": "*"}, {"tool": "continue_later", "permission": "always_deny"}]
+    limits = {"steps": 1, "token_budget": 1_000, "context_window": 4_000, "output_tokens": 1_000}
+    asleep = preflight_of(make_order(agent=scripted(limits=limits, tools=deaf)))
+    assert (asleep.run_cost, asleep.wakes) == (worst // 10, 0)
+    # Teammates have limits of their own.
+    team = make_order(agent=scripted(limits=limits, features={"teams": True}))
+    assert preflight_of(team).run_cost is None
+    assert "team" in preflight_of(team).run_cost_text
+    bounded = preview(replace(draft_of(team), budget=worst), actor=alice, organisation=acme)
+    assert (bounded.run_cost, bounded.capped) == (worst, True)
     assert (check.run_cost, check.runs_a_month, check.capped) == (worst, 30, False)
     assert check.month_cost == 30 * worst
 
@@ -576,14 +587,14 @@ def test_the_worst_case_is_the_agents_limits_at_the_dearest_price_or_the_orders_
     assert preflight_of(graded).run_cost is None
     dear = {"provider": "scripted", "model": "judge", "cache_write": 3, "cache_read": 1}
     ModelPrice.objects.create(**dear, input=2, output=110)
-    dearer = units_of(Decimal(5_000 * 3 + 1_000 * 110) / 1_000_000)
+    dearer = units_of(Decimal(10 * (5_000 * 3 + 1_000 * 110)) / 1_000_000)
     assert preflight_of(graded).run_cost == dearer
 
     # What a service shortens by itself it reads once more.
     shortened = preflight_of(
         make_order(agent=scripted(limits=limits, shortening={"by": "service"}))
     )
-    longer = units_of(Decimal(9_000 * 3 + 1_000 * 10) / 1_000_000)
+    longer = units_of(Decimal(10 * (9_000 * 3 + 1_000 * 10)) / 1_000_000)
     assert (shortened.run_cost, shortened.by_service) == (longer, True)
 
 
