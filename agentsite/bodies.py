@@ -1,5 +1,7 @@
 """Bodies within limits, before anything of them is kept: how long, how slow, how many at once.
 
+One in another coding than UTF-8 is refused here as well (`agentsite.contenttypes`).
+
 A body no longer than a stranger's is not looked at. One that is longer must show whose it is, then has
 its route's limit. Under daphne, which keeps a whole body before an application runs,
 `agentsite.guarded_daphne` asks the same `Intake` first; here it is asked once more.
@@ -17,6 +19,7 @@ from typing import Any
 from django.conf import settings
 
 from accounts.addresses import neighbourhood
+from agentsite.contenttypes import refusal_of
 from agentsite.credentials import is_known, shows_credentials
 from agentsite.logs import App, Receive, Scope, Send
 from agentsite.refusals import TOO_MANY_SLOW, TOO_SLOW, Refusal, answer_of, too_large
@@ -131,6 +134,9 @@ class Bodies:
         self.inner = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if refusal := refusal_of(scope["headers"]):
+            await _Exchange(scope, receive, send, _intake_of(scope, 0)).refuse(refusal)
+            return
         length = body_length(scope["headers"])
         if length == 0:
             await self.inner(scope, receive, send)
@@ -143,15 +149,19 @@ class Bodies:
             await _Exchange(scope, receive, send, intake).run(self.inner)
 
 
-@contextmanager
-def _intake(scope: Scope, length: int) -> Iterator[Intake]:
+def _intake_of(scope: Scope, length: int) -> Intake:
     client = scope.get("client")
-    intake = Intake(
+    return Intake(
         path=scope["path"],
         headers=scope["headers"],
         length=length,
         address=str(client[0]) if client else "",
     )
+
+
+@contextmanager
+def _intake(scope: Scope, length: int) -> Iterator[Intake]:
+    intake = _intake_of(scope, length)
     try:
         yield intake
     finally:
@@ -176,7 +186,7 @@ class _Exchange:
         if self._refusal is None:
             await app(self._scope, self.receive, self.send)
         if self._refusal is not None and not self._answered:
-            await self._refuse(self._refusal)
+            await self.refuse(self._refusal)
 
     async def receive(self) -> Any:
         if self._whole:
@@ -226,7 +236,7 @@ class _Exchange:
                 if self._refusal is not None:
                     return None
 
-    async def _refuse(self, refusal: Refusal) -> None:
+    async def refuse(self, refusal: Refusal) -> None:
         self._answered = True
         headers, body = answer_of(self._scope["path"], refusal)
         start = {"type": "http.response.start", "status": refusal.status, "headers": headers}

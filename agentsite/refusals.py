@@ -21,6 +21,7 @@ _REASONS = {
     408: "Request Timeout",
     413: "Content Too Large",
     414: "URI Too Long",
+    415: "Unsupported Media Type",
     429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
@@ -57,6 +58,9 @@ HEAD_TOO_LARGE = Refusal(
 )
 ADDRESS_TOO_LONG = Refusal(
     414, "address_too_long", "The request's address is too long.", "Put the data into the body."
+)
+OTHER_CODING = Refusal(
+    415, "other_coding", "The request's body is not said to be in UTF-8.", "Send it in UTF-8."
 )
 UNAVAILABLE = Refusal(
     503, "unavailable", "The server cannot look up who you are.", "Try again.", retry_after=5

@@ -287,6 +287,26 @@ def _errors(world: World) -> Got:
     return ""
 
 
+@attack(
+    SUBJECT,
+    "bodies in other codings",
+    "codecs of Python's that raise, or make halves of characters",
+)
+def _codings(world: World) -> Got:
+    body = b'--z\r\nContent-Disposition: form-data; name="login"\r\n\r\n\\ud800+2AA-\r\n--z--\r\n'
+    kinds = [
+        f"multipart/form-data; boundary=z; charset={charset}"
+        for charset in ("unicode_escape", "utf-7", "idna", "rot13", "undefined", '"zlib"')
+    ]
+    with world.browser() as visitor:
+        for kind in (*kinds, "text/plain; a*=rot13''x", "text/plain; a*=idna''%ff"):
+            for path in ("/accounts/login/", "/accounts/password/reset/", "/v1/files", "/agui"):
+                answer = visitor.post(path, content=body, headers={"Content-Type": kind})
+                if answer.status_code >= 500 or "Traceback" in answer.text:
+                    return f"{path} {kind}: {answer.status_code}"
+    return ""
+
+
 @attack(SUBJECT, "the API's description", "reads what operations there are", quick=False)
 def _schema(world: World) -> Got:
     return (
