@@ -15,12 +15,10 @@ from jobs import garbage
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
+    """What is frozen stays so: to look through all that the tests have imported takes a second each time."""
+    thresholds = gc.get_threshold()
     yield
-    gc.unfreeze()
     gc.set_threshold(*thresholds)
-    if frozen:
-        garbage.keep_loaded()  # for the tests behind these
 
 
 class Knot:
@@ -53,7 +51,6 @@ def test_what_is_made_later_and_points_at_itself_still_goes_by_itself():
 def test_only_much_that_is_imported_is_kept(
     modules: int, kept: bool, monkeypatch: pytest.MonkeyPatch
 ):
-    gc.unfreeze()
     before = gc.get_freeze_count()
 
     with garbage.keeping_what_is_imported():
