@@ -16,6 +16,8 @@ from tests.killing import remote
 
 parser = argparse.ArgumentParser(prog="python -m tests.killing")
 parser.add_argument("--every", type=int, default=1, help="try only every Nth point")
+parser.add_argument("--first", type=int, default=1, help="the point to begin with")
+parser.add_argument("--last", type=int, default=None, help="the point to end with")
 parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
 parser.add_argument("--process", choices=["web", "worker"], default="web")
 parser.add_argument("--branches", action="store_true", help="go back and on again at the end")
@@ -63,6 +65,6 @@ with ExitStack() as services:
     django.setup()
     from tests.killing.matrix import main
 
-    status = main(options.every, options.verbose)
+    status = main(options.first, options.last, options.every, options.verbose)
 
 sys.exit(status)

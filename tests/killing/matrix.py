@@ -1,7 +1,7 @@
 """Kills one conversation at every commit point in turn and demands that it finishes by itself.
 
-    python -m tests.killing [--every N] [--database sqlite|postgresql] [--process web|worker]
-        [--branches] [--composed] [--compaction] [--mcp] [--tree] [--analysis]
+    python -m tests.killing [--every N] [--first N] [--last N] [--database sqlite|postgresql]
+        [--process web|worker] [--branches] [--composed] [--compaction] [--mcp] [--tree] [--analysis]
 
 Each point is tried twice: right before the commit and right after it; what is killed is the process
 that runs conversations. A person's part (posting, allowing; with `--branches` going back and on at the
@@ -414,14 +414,16 @@ def warm_up(conversation: Conversation, session: str) -> None:
         raise RuntimeError(f"the page answered {page.status_code}")
 
 
-def run_matrix(*, every: int = 1, verbose: bool = False) -> dict[str, int]:
-    """Try every `every`th point until one lies behind the conversation's end; counts by verdict."""
+def run_matrix(
+    *, first: int = 1, last: int | None = None, every: int = 1, verbose: bool = False
+) -> dict[str, int]:
+    """Try every `every`th point until one lies behind `last` or the conversation's end; counts by verdict."""
     folder = Path(tempfile.mkdtemp(prefix="killing-template-"))
     counts = {"points": 0, "lost": 0, "repeated": 0, "failed": 0}
     try:
         template = prepare(folder)
-        point, over = 1, False
-        while not over:
+        point, over = first, False
+        while not over and (last is None or point <= last):
             for when in ("before", "after"):
                 tried = try_point(template, point, when)
                 for problem in tried.problems:
@@ -440,9 +442,9 @@ def run_matrix(*, every: int = 1, verbose: bool = False) -> dict[str, int]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def main(every: int, verbose: bool) -> int:
+def main(first: int, last: int | None, every: int, verbose: bool) -> int:
     began = time.monotonic()
-    counts = run_matrix(every=every, verbose=verbose)
+    counts = run_matrix(first=first, last=last, every=every, verbose=verbose)
     print(", ".join(f"{name}: {count}" for name, count in counts.items()))
     print(f"{connection.vendor}, {roles()[-1]} process, {time.monotonic() - began:.0f} s")
     return int(any(counts[name] for name in ("lost", "repeated", "failed")))
