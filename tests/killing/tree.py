@@ -10,6 +10,7 @@ from pathlib import Path
 
 from conversations.judging import history_of
 from conversations.models import Conversation, Event, Run
+from harness.calls import UNKNOWN
 from harness.content import Text, text_of
 from harness.events import (
     AgentMessage,
@@ -37,11 +38,17 @@ UP, DOWN = "It goes well.", "Tell me how it goes."
 
 def answer(request: ModelRequest) -> Answer:
     parts = [part for message in request.messages for part in message.parts]
-    answered = sum(isinstance(part, ToolAnswer) for part in parts)
+    answers = [part for part in parts if isinstance(part, ToolAnswer)]
+    answered = len(answers)
     asked = next((part.text for part in parts if isinstance(part, Text)), "")
     who = next((name for name in CHILDREN if asked.startswith(name)), "")
     who = MATE if f"You are {MATE}" in asked else who
     joins = call("spawn_teammate", name=MATE, prompt="Wait for a word.")
+    if not who and any(is_unknown(part) for part in answers[:4]):
+        # Whether it has joined is not known: tried again it does, or its name is taken.
+        if answered == 4:
+            return reply(joins)
+        answered -= 1
     steps: dict[tuple[str, int], Answer] = {
         ("", 0): reply(*(_ask(name) for name in CHILDREN), joins),
         ("", 4): reply(call("send_message", to=MATE, content=DOWN)),
@@ -51,6 +58,10 @@ def answer(request: ModelRequest) -> Answer:
         ("beta", 1): reply(call("write_file", path=FILE, content=CONTENT)),
     }
     return steps.get((who, answered), reply(f"{who} is done." if who else LAST))
+
+
+def is_unknown(part: ToolAnswer) -> bool:
+    return text_of(part.content).startswith(UNKNOWN[:40])
 
 
 def _ask(name: str) -> Call:
@@ -103,9 +114,12 @@ def problems_of(conversation_id: int, effects: list[str], workspaces: Path) -> l
 def _of_the_lead(lead: Conversation) -> Iterator[str]:
     rows = list(Event.objects.filter(conversation=lead).order_by("seq"))
     told = Counter(row.type for row in rows)
+    again = any(
+        isinstance(v := row.value, AgentToolResult) and v.outcome == "unknown" for row in rows
+    )
     wanted = {
-        "agent.tool_use": 5,
-        "agent.tool_result": 5,
+        "agent.tool_use": 5 + again,
+        "agent.tool_result": 5 + again,
         "session.thread_created": 3,
         "x.subagent_started": 3,
         "x.subagent_ended": 3,
