@@ -25,16 +25,16 @@ TASK = "jobs.run"
 LONGEST_DELAY = 600.0
 """Seconds. A worker holds delayed messages in its memory; what is due later is left to its row."""
 
-OF_REDIS = ("redis://", "rediss://")
+
+def transport_of(url: str) -> str | None:
+    """Ours where it is Redis; None leaves the choice to Kombu."""
+    return "jobs.redis_transport:Transport" if url.startswith(("redis://", "rediss://")) else None
+
 
 app = Celery("agentsite")
 app.conf.update(
     broker_url=settings.AGENTSITE_BROKER_URL,
-    broker_transport=(
-        "jobs.redis_transport:Transport"
-        if settings.AGENTSITE_BROKER_URL.startswith(OF_REDIS)
-        else None
-    ),
+    broker_transport=transport_of(settings.AGENTSITE_BROKER_URL),
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     broker_connection_timeout=2,

@@ -18,7 +18,7 @@ class QoS(redis.QoS):
         try:
             super().restore_unacked(client)  # type: ignore[no-untyped-call]
         except self.channel.connection_errors:
-            self._delivered.clear()
+            self._delivered.clear()  # tried once: Kombu demands that none is left the second time
 
 
 class Channel(redis.Channel):

@@ -10,9 +10,10 @@ from kombu.entity import Queue
 from kombu.messaging import Consumer
 
 from agentsite.local_services import LocalRedis
-from jobs.broker import app
+from jobs.broker import transport_of
+from jobs.redis_transport import Transport
 
-TRANSPORT = "jobs.redis_transport:Transport"
+TRANSPORT = transport_of("redis://localhost")
 
 
 @pytest.fixture
@@ -70,9 +71,11 @@ def test_what_was_not_acknowledged_is_given_back_where_redis_is_there(redis):
     "url", ["redis://localhost/1", "rediss://localhost/1?ssl_cert_reqs=required"]
 )
 def test_the_transport_reads_addresses_as_kombus_own_does(url):
-    ours, theirs = Connection(url, transport=TRANSPORT), Connection(url)
+    ours, theirs = Connection(url, transport=transport_of(url)), Connection(url)
+    assert isinstance(ours.transport, Transport)
     assert ours.info() | {"transport": ""} == theirs.info() | {"transport": ""}
 
 
-def test_without_a_redis_there_is_no_transport_of_ours():
-    assert app.conf.broker_transport is None
+@pytest.mark.parametrize("url", ["", "memory://", "sentinel://localhost:26379"])
+def test_another_broker_keeps_the_transport_that_kombu_chooses(url):
+    assert transport_of(url) is None
