@@ -25,6 +25,8 @@ from harness.errors import Invalid
 from harness.events import RequiresAction, SessionError, SessionStatusIdle, load
 from reading.digits import number_of
 from reading.moments import moment_of
+from reading.unseen import visible
+from subagents.models import Subagent, Tree
 from teams_app.members import Member
 from teams_app.models import Team, Teammate
 
@@ -74,6 +76,7 @@ def figures() -> dict[str, Figure]:
         "wakes": _figure(_wakes()),
         "background": _figure(_background(), "started_at"),
         "teams": _figure(_teams()),
+        "subagents": _figure(_trees()),
         "letters": _figure(DeadLetter.objects.open(), "created_at"),
     }
 
@@ -156,6 +159,20 @@ def teams(after: str = "") -> Slice:
     )
 
 
+def subagents(after: str = "") -> Slice:
+    """Conversations below which subagents are at work, and each of these; the newest first."""
+    page = _by_id(_trees().select_related("root__organisation"), after, newest=True)
+    live = Subagent.objects.live().filter(root__in=[tree.pk for tree in page.rows])
+    orphans = set(live.orphaned().values_list("pk", flat=True))
+    rows: dict[int, list[Row]] = {}
+    for each in live.select_related("child").order_by("pk"):
+        facts = {"kind": visible(each.kind), "orphan": each.pk in orphans}
+        rows.setdefault(each.root_id, []).append(Row(each, facts))
+    return Slice(
+        [Row(tree.root, {"subagents": rows.get(tree.pk, ())}) for tree in page.rows], page.after
+    )
+
+
 def letters(after: str = "", **chosen: str) -> Slice:
     """Dead letters, newest first; `chosen` as `chosen_letters` takes it."""
     found = chosen_letters(**chosen).select_related(
@@ -198,6 +215,7 @@ LISTS: dict[str, Callable[..., Slice]] = {
     "wakes": wakes,
     "background": background,
     "teams": teams,
+    "subagents": subagents,
     "letters": letters,
     "journal": journal,
 }
@@ -224,6 +242,10 @@ def _background() -> QuerySet[BackgroundCommand]:
 
 def _teams() -> QuerySet[Team]:
     return Team.objects.live()
+
+
+def _trees() -> QuerySet[Tree]:
+    return Tree.objects.filter(pk__in=Subagent.objects.live().order_by().values("root"))
 
 
 def _waiting() -> QuerySet[Conversation]:

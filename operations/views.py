@@ -45,6 +45,7 @@ LABELS = {
     "wakes": gettext_lazy("Delayed wakes"),
     "background": gettext_lazy("Background commands"),
     "teams": gettext_lazy("Teams"),
+    "subagents": gettext_lazy("Subagents"),
     "letters": gettext_lazy("Dead letters"),
     "journal": gettext_lazy("Journal"),
 }

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
-from conversations.models.conversation import Conversation
+from conversations.models import BackgroundCommand, Conversation, Wake
+from harness.events import WAITS_FOR_WORKER
 from harness.ids import new_id
 
 
@@ -48,6 +49,21 @@ class SubagentQuerySet(models.QuerySet["Subagent"]):
 
     def working(self) -> Self:
         return self.filter(state=Subagent.State.RUNNING)
+
+    def orphaned(self) -> Self:
+        """At work by their row, while their conversation is gone, or rests and nothing is on its way that
+        would wake it."""
+        child = OuterRef("child")
+        below = Subagent.objects.live().filter(parent=child)
+        rests = Q(child__status=Conversation.Status.IDLE, child__owes_run=False) & ~Q(
+            child__stop_reason__in=["requires_action", WAITS_FOR_WORKER]
+        )
+        on_their_way = (
+            Exists(below)
+            | Exists(Wake.objects.waiting().filter(conversation=child))
+            | Exists(BackgroundCommand.objects.running().filter(conversation=child))
+        )
+        return self.working().filter(Q(child=None) | rests & ~on_their_way)
 
     def untold(self) -> Self:
         """Whose parent has not had the answer."""

@@ -93,6 +93,7 @@ PAGES = (
     "/operations/wakes/",
     "/operations/background/",
     "/operations/teams/",
+    "/operations/subagents/",
     "/operations/letters/",
     "/operations/journal/",
     "/accounts/reauthenticate/",

@@ -36,6 +36,7 @@ from harness.events import (
 from harness.history import Entry
 from jobs.engine import engine
 from operations import listing as operations
+from subagents.models import Subagent, Tree
 from teams_app.models import Team, Teammate
 from tests.cast import ClientOf, make_user
 from tests.chat.drawing import make_conversation
@@ -108,6 +109,19 @@ def one_of_each(make) -> dict[str, Conversation]:
     Conversation.objects.filter(pk=child.pk).update(parent=lead)
     team = Team.objects.create(lead=lead)
     Teammate.objects.create(team=team, name="anna", conversation=child)
+    root, child = found["subagents"], make()
+    Conversation.objects.filter(pk=child.pk).update(parent=root, owes_run=True)
+    Tree.objects.create(root=root)
+    Subagent.objects.create(
+        root=root,
+        parent=root,
+        child=child,
+        call_uid=f"sevt_of_{child.pk}",
+        kind="explore",
+        description=SECRET,
+        state=Subagent.State.RUNNING,
+        started_at=timezone.now(),
+    )
     log.append(found["letters"].pk, failing())
     claims.release(claim(found["journal"]))
     return found
@@ -161,6 +175,7 @@ def test_each_section_shows_its_own(staff: User, client_of: ClientOf, owner, sec
         "wakes": "low",
         "background": "worker-7:4711",
         "teams": "anna: idle",
+        "subagents": "explore: at work",
         "letters": "overloaded",
         "journal": "acked",
     }
@@ -474,3 +489,31 @@ def test_operators_see_what_each_sandbox_can_promise_on_each_host(staff: User, c
     assert socket.gethostname() in text
     assert "<td>bubblewrap</td>" in text
     assert "<td>process</td>" in text
+
+
+@pytest.mark.django_db
+def test_a_subagent_that_nobody_works_at_is_called_that(staff: User, client_of: ClientOf, owner):
+    root = one_of_each(owner)["subagents"]
+    row = Subagent.objects.get(root=root)
+    child = row.child
+    assert child is not None
+
+    def told() -> bool:
+        return "nobody works at it" in client_of(staff).get(url("subagents")).content.decode()
+
+    assert not told()  # a run is owed
+    Conversation.objects.filter(pk=child.pk).update(owes_run=False)
+    assert told()
+    for column, value in (("stop_reason", "requires_action"), ("status", "running")):
+        Conversation.objects.filter(pk=child.pk).update(**{column: value})
+        assert not told()
+        Conversation.objects.filter(pk=child.pk).update(stop_reason="end_turn", status="idle")
+    log.append(child.pk, [Entry.of(WakeRequested(delay_seconds=60, reason="r", note="n"))])
+    assert not told()
+    Wake.objects.all().delete()
+    assert told()
+    below = Subagent.objects.create(root=root, parent=child, call_uid="sevt_below", kind="explore")
+    assert not told()  # one that it asked is about to begin
+    below.delete()
+    child.delete()
+    assert told()
