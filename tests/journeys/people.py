@@ -28,6 +28,9 @@ NARROW = (
 )
 """What a narrow window can break: words give way to icons, tables scroll, targets move together."""
 
+COLOURS = ("color-contrast",)
+"""What looks behind each word: a fifth to a third of what an audit of a page costs."""
+
 SCREEN = """() => ({
     log: document.getElementById("log").outerHTML,
     queue: document.getElementById("queue").outerHTML,
@@ -174,15 +177,24 @@ class Person:
         self.page.emulate_media(color_scheme="light")
         return found
 
-    def audit(self, page: Page | None = None, *, rules: tuple[str, ...] = ()) -> str:
-        """What axe finds wrong with the page, by these rules or all; empty when it is clean.
+    def audit(
+        self,
+        page: Page | None = None,
+        *,
+        rules: tuple[str, ...] = (),
+        without: tuple[str, ...] = (),
+    ) -> str:
+        """What axe finds wrong with the page, by these rules or all `without` some; empty when it is clean.
 
         Only faults are carried over: what is in order is most of what axe would tell, and of its time.
         """
         page = page or self.page
         if page.evaluate("() => typeof window.axe === 'undefined'"):
             page.evaluate(AXE_SCRIPT)
-        options: dict[str, object] = {"resultTypes": ["violations"]}
+        options: dict[str, object] = {
+            "resultTypes": ["violations"],
+            "rules": {name: {"enabled": False} for name in without},
+        }
         if rules:
             options["runOnly"] = list(rules)
         results = AxeResults(page.evaluate(AUDIT, options))

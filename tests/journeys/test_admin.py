@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, expect
 from tests import prepared
 from tests.architecture.routes import page_routes
 from tests.journeys.forms import IN_ALL
-from tests.journeys.people import DARK, PASSWORD, Person
+from tests.journeys.people import COLOURS, DARK, PASSWORD, Person
 from tests.journeys.site import ROOT, Site
 
 PAGES = {
@@ -128,18 +128,18 @@ def looked_at(app: str, address: str, first: dict[str, str]) -> bool:
 ALIKE = ("/history/", "/delete/")
 """Ends of addresses whose pages differ in names alone: they are opened for every model and looked at for
 one app."""
-AT_NIGHT = ("/admin/agents/", "/admin/approvals/approval/", "/admin/audit/")
-"""Begins of addresses that are looked at by night too, with the front page: they have each part and colour
-that others have. With `JOURNEYS=all` every page is."""
+COLOURED = ("/admin/agents/", "/admin/approvals/approval/", "/admin/audit/")
+"""Begins of addresses whose colours are looked at, by day and by night, with the front page's: they have each
+part and colour that others have. With `JOURNEYS=all` every page's are."""
 
 
-def both_themes(person: Person, address: str, *, at_night: bool = True) -> str:
+def both_themes(person: Person, address: str, *, colours: bool = True) -> str:
     """What axe finds by day and, of what the other theme can break, by night."""
     if address.endswith(ALIKE) and "/agents/" not in address:
         return ""
     person.page.wait_for_function("document.getAnimations().length === 0")
-    by_day = person.audit()
-    if not at_night:
+    by_day = person.audit(without=() if colours else COLOURS)
+    if not colours:
         return by_day
     person.page.keyboard.press("Control+e")
     expect(person.page.locator("html")).to_have_class("dark")
@@ -162,8 +162,8 @@ def test_pages_of_the_admin_are_accessible(furnished: Site, operator: Person, ap
             continue
         assert answer.status == 200, address
         seen += 1
-        at_night = IN_ALL or address == "/admin/" or address.startswith(AT_NIGHT)
-        if report := both_themes(operator, address, at_night=at_night):
+        colours = IN_ALL or address == "/admin/" or address.startswith(COLOURED)
+        if report := both_themes(operator, address, colours=colours):
             found.append(f"{address}\n{report}")
     assert seen
     assert not found, "\n".join(found)
