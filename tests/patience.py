@@ -11,14 +11,18 @@ from typing import Any
 
 PATIENCE = 120.0
 """Seconds, on a machine that is busy with other work or was paused."""
+SHORTEST, LONGEST = 0.01, 0.1
+"""Seconds between two looks. What has taken long already is looked at less often: on a busy machine, looks
+would take the processor from what they wait for."""
 
 
 def until(
     holds: Callable[[], Any], seconds: float = PATIENCE, explain: Callable[[], str] = str
 ) -> Any:
     """Wait for something that others bring about; its value, or an assertion error."""
-    end = time.monotonic() + seconds
+    began = time.monotonic()
     while not (value := holds()):
-        assert time.monotonic() < end, f"it did not come about in time\n{explain()}"
-        time.sleep(0.01)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"it did not come about in time\n{explain()}"
+        time.sleep(min(max(SHORTEST, waited / 10), LONGEST))
     return value
