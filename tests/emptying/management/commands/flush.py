@@ -56,8 +56,13 @@ def _keep(connection: BaseDatabaseWrapper, name: str) -> None:
 
 def _is_as_kept(connection: BaseDatabaseWrapper, name: str) -> bool:
     return name in _kept and all(
-        _rows(connection, table) == rows for table, rows in _kept[name].items()
+        _same(_rows(connection, table), rows) for table, rows in _kept[name].items()
     )
+
+
+def _same(some: Rows, others: Rows) -> bool:
+    """In whatever order; as they lie there they mostly come in the same one."""
+    return some == others or sorted(some, key=repr) == sorted(others, key=repr)
 
 
 def _filled(connection: BaseDatabaseWrapper, name: str) -> list[str]:
@@ -75,4 +80,4 @@ def _filled(connection: BaseDatabaseWrapper, name: str) -> list[str]:
 def _rows(connection: BaseDatabaseWrapper, table: str) -> Rows:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
-        return sorted(cursor.fetchall(), key=repr)
+        return list(cursor.fetchall())
