@@ -71,6 +71,8 @@ SOON = 4.0
 """Seconds after a rest in which a conversation is read, if somebody was told to."""
 PATIENCE = 120.0
 """Seconds for one point; a conversation that is not done by then counts as lost."""
+BETWEEN_LOOKS = 0.05
+"""Seconds between two looks of the person, who reads the whole log each time."""
 
 
 @dataclass
@@ -361,7 +363,7 @@ def try_point(template: Template, point: int, when: When) -> Trial:
                         analysis.let_time_pass()
                     start(role, trial)
             done = play(trial)
-            time.sleep(0.01)
+            time.sleep(BETWEEN_LOOKS)
         if not done:
             trial.problems.append("lost: it did not finish")
         effects, workspaces = trial.effects, trial.folder / "workspaces"
