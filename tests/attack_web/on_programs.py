@@ -19,6 +19,7 @@ from agents.models import Agent
 from conversations.models import Conversation
 from harness.content import Text
 from harness.events import AgentMessage
+from providers.scripted import call, reply
 from tests.architecture.routes import page_routes
 from tests.architecture.test_every_door_is_guarded import values_for
 from tests.attack_web.case import Got, attack, control, tried
@@ -27,16 +28,23 @@ from tools_app.workspace import workspace_for
 
 SUBJECT = "programs"
 PROGRAMS = ("v1/", "api/", "agui")
+SKILLS = ("v1/skills", "api/skills")
+TICKETS = "conversations_socketticket"
 
 # --- scopes ---------------------------------------------------------------------------------------
 
 
-def _walk(world: World, token: str, methods: tuple[str, ...]) -> list[tuple[str, Any]]:
-    """Every address of the programs' doors, with alice's ids and alice's own token."""
+def _walk(
+    world: World, token: str, methods: tuple[str, ...], besides: tuple[str, ...] = ()
+) -> list[tuple[str, Any]]:
+    """Every address of the programs' doors, with alice's ids and alice's own token, but those that begin so:
+    what the token is for."""
     answers = []
     with world.program(token) as program:
         for route in page_routes():
             if not route.pattern.startswith(PROGRAMS) or "stream" in route.pattern:
+                continue
+            if besides and route.pattern.startswith(besides):
                 continue
             address = route.address(values_for(route, world.objects))
             for method in methods:
@@ -55,19 +63,78 @@ def _walk(world: World, token: str, methods: tuple[str, ...]) -> list[tuple[str,
     "every operation that changes something, with conversations:read",
 )
 def _reader(world: World) -> Got:
-    before = world.state()
     token = world.token_of(world.alice, world.acme, "conversations:read")
     before = world.state()
     _walk(world, token, ("POST", "PATCH", "DELETE"))
-    return world.changed_since(before)
+    # Who may read may listen: a ticket is made for that, and says whose it is.
+    changed = [one for one in world.changed_since(before).split(", ") if one and one != TICKETS]
+    return ", ".join(changed)
 
 
-def _scope(scopes: tuple[str, ...], world: World) -> Got:
+FRAMES: tuple[dict[str, Any], ...] = (
+    {"type": "message", "content": "said by a reader"},
+    {"type": "interrupt"},
+    {"type": "interrupt", "content": "said by a reader"},
+    {"type": "cancel"},
+    {"type": "tool_approval_response", "decision": "approve"},
+    {"type": "tool_approval_response", "decision": "auto_approve"},
+    {"type": "tool_approval_response", "decision": "deny"},
+    {"type": "plan_approval", "decision": "approve"},
+    *(
+        {"type": f"toggle_{feature}", "enabled": enabled}
+        for feature in ("plan_mode", "teams", "approval", "tracing")
+        for enabled in (True, False)
+    ),
+)
+
+
+def _listener(by_ticket: bool, world: World) -> Got:
+    """Sends each frame that does something where a call of olga's waits to be approved."""
+    asking = [{"tool": "*", "permission": "always_ask"}]
+    agent = world.agent_of(world.home, world.olga, tools=asking)
+    conversation = world.converse(world.olga, organisation=world.home, agent=agent)
+    given = call("write_file", path="read.txt", content="y")
+    world.turn(world.olgas, conversation, reply(given), reply("Done."))
+    asked = world.asked(conversation)
+
+    def state() -> tuple[Any, ...]:
+        asked.refresh_from_db()
+        conversation.refresh_from_db()
+        return asked.state, conversation.features, len(world.log(conversation))
+
+    world.until(lambda: world.log(conversation)[-1]["type"] == "session.status_idle", "it runs on")
+    before = state()
+    token = world.token_of(world.olga, world.home, "conversations:read")
+    path, who = f"/api/chat/{conversation.uid}/ws", {"token": token}
+    if by_ticket:
+        said = world.program(token).says("POST", f"/api/chat/{conversation.uid}/ticket")
+        path, who = f"{path}?ticket={said['ticket']}", {}
+    got = []
+    with world.line(path, **who) as line:
+        tried(line.listen(5, until='"ready"'), f"the socket did not open: {line.refused}")
+        for frame in FRAMES:
+            line.send({**frame, "key": (key := f"key-{world.number()}.")})
+            if '"forbidden"' not in line.listen(5, until=key):
+                got.append(f"{frame} was not refused")
+    if state() != before:
+        got.append("what there was has changed")
+    return ", ".join(got)
+
+
+for _label, _by_ticket in (("a ticket", True), ("the token", False)):
+    attack(
+        SUBJECT,
+        f"a socket opened with {_label} of one who reads",
+        "says, approves, stops and switches by every frame",
+    )(partial(_listener, _by_ticket))
+
+
+def _scope(scopes: tuple[str, ...], own: tuple[str, ...], world: World) -> Got:
     token = world.token_of(world.alice, world.acme, *scopes)
     before = world.state()
     shown = [
         what
-        for what, answer in _walk(world, token, ("GET", "DELETE"))
+        for what, answer in _walk(world, token, ("GET", "DELETE"), besides=own)
         if answer.status_code < 300
         and (f"Plans {MARK}" in answer.text or "secret plan" in answer.text)
     ]
@@ -75,13 +142,13 @@ def _scope(scopes: tuple[str, ...], world: World) -> Got:
     return "; ".join([*shown, *([f"changed: {changed}"] if changed else [])])
 
 
-for _scopes in (("approvals:decide",), ("skills:manage",)):
+for _name, _own in (("approvals:decide", ()), ("skills:manage", SKILLS)):
     attack(
         SUBJECT,
-        f"all with a token of {_scopes[0]}",
-        f"reads and deletes everything with {_scopes[0]} alone",
-        quick=_scopes == ("approvals:decide",),
-    )(partial(_scope, _scopes))
+        f"all with a token of {_name}",
+        f"reads and deletes all that it is not for with {_name} alone",
+        quick=not _own,
+    )(partial(_scope, (_name,), _own))
 
 
 @attack(
