@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 import traceback
 
+from agentsite.environment import BASE_DIR
 from jobs.engine import engine
 from tests.attack_web import (
     on_addresses,
@@ -59,17 +61,37 @@ FEWEST = 560
 FEWEST_QUICK = 100
 QUICK_STRIDE = 4
 """The quick form tries every so many of the cases that belong to it, and all that must work."""
-PART = int(os.environ.get("ATTACK_PART", "0")) % QUICK_STRIDE
-"""With which of them it begins: each part tries others."""
+
+
+def part_of(commit: str) -> int:
+    """With which of them a run begins: what a commit is found by says it, so that commit after commit all are
+    tried and one that fails fails again."""
+    return int(commit[:8] or "0", 16) % QUICK_STRIDE
+
+
+def _commit() -> str:
+    """The one that is checked out; empty where none is."""
+    asked = ["git", "rev-parse", "--verify", "HEAD"]
+    try:
+        said = subprocess.run(asked, cwd=BASE_DIR, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return said.stdout.strip() if said.returncode == 0 else ""
+
+
+def _part() -> int:
+    asked = os.environ.get("ATTACK_PART")
+    return int(asked) % QUICK_STRIDE if asked else part_of(_commit())
 
 
 def run(world: World, asked: argparse.Namespace) -> int:
     """The exit code. Each attack that got something, control that did not work and case that was not tried
     is a line; the sum is the last."""
+    part = _part()
     chosen = [
         one
         for place, one in enumerate(CASES)
-        if (not asked.quick or one.permitted or (one.quick and place % QUICK_STRIDE == PART))
+        if (not asked.quick or one.permitted or (one.quick and place % QUICK_STRIDE == part))
         and (not asked.subject or one.subject in asked.subject)
         and (not asked.case or one.name in asked.case)
     ]
@@ -104,6 +126,8 @@ def run(world: World, asked: argparse.Namespace) -> int:
         print(f"  refused: {label}: {why}")
     for label, why in untried.items():
         print(f"  not tried: {label}: {why}")
+    if asked.quick:
+        print(f"the quick form tried part {part} of {QUICK_STRIDE}; again: ATTACK_PART={part}")
     print(f"cases: {len(chosen)}, open: {len(found)}")
     sys.stdout.flush()
     whole = not (asked.subject or asked.case)

@@ -31,6 +31,13 @@ def test_nothing_is_open_to_an_attack(django_db_setup: None) -> None:
     assert said, done.stderr[-4000:]
     assert (said[2], done.returncode) == ("0", 0), done.stdout
     assert int(said[1]) >= suite.FEWEST_QUICK
+    assert re.search(r"again: ATTACK_PART=\d", done.stdout)
+
+
+def test_commits_try_other_parts_and_one_commit_always_the_same() -> None:
+    parts = [suite.part_of(f"{number:08x}{'0' * 32}") for number in range(suite.QUICK_STRIDE)]
+    assert sorted(parts) == list(range(suite.QUICK_STRIDE))
+    assert suite.part_of("") == 0
 
 
 def test_every_subject_has_an_act_that_must_work() -> None:
