@@ -12,10 +12,11 @@ from enum import IntEnum
 from functools import lru_cache
 from posixpath import basename, normpath
 
-from reading.commandwords import Simple, Word, all_words, read, simple_command
+from reading.commandwords import NESTED, Simple, Word, all_words, read, simple_command
 from reading.digits import is_digits
 from reading.hostnames import MeantBy, as_written
 from reading.programs import (
+    ALONE,
     ASSIGNING,
     FOLDER_UNSAID,
     GIT_BY_SETTINGS,
@@ -33,6 +34,7 @@ from reading.programs import (
     GIT_UNSAID,
     INTERPRETERS,
     NAMES_IN_A_FILE,
+    OPERANDS,
     PLAIN,
     RUNNING,
     STARTING,
@@ -56,27 +58,95 @@ class Match(IntEnum):
 
 def surely_begins(command: str, prefix: Sequence[str]) -> bool:
     """Whether the command is one simple command, readable to its end, that begins with these words and
-    starts no other: by an option, or because it is a program made for that."""
+    starts no other than they name: by an option, or because it is a program made for that."""
     words = simple_command(command)
     if words is None or tuple(words[: len(prefix)]) != tuple(prefix):
         return False
-    rest, name = list(words[len(prefix) :]), basename(words[0])
+    return _starts_no_other(words, len(prefix))
+
+
+def _starts_no_other(words: Sequence[str], named: int, depth: int = 0) -> bool:
+    """Whether what stands behind the first `named` words makes no program start but those among them."""
+    if named <= 0 or depth > NESTED:
+        return False
+    if _assigns(words[0]):
+        return len(words) == named or _starts_no_other(words[1:], named - 1, depth + 1)
+    rest, name = list(words[named:]), _family(basename(words[0]))
+    if not rest:
+        return name != "git" or _git_starts_no_other(words, named)
     if name in WRAPPERS:
-        return not rest or len(prefix) > 1
+        place = _begun(name, words[:named])
+        return place is not None and _starts_no_other(words[place:], named - place, depth + 1)
     if name == "git":
-        place = _behind_git_options(words[1:])
-        before, after = words[1 : (place or 0) + 1], words[(place or 0) + 1 :]
-        named = GIT_STARTING.isdisjoint(word.partition("=")[0] for word in before)
-        below = GIT_STARTING_BELOW.get(after[0], ()) if after else ()
-        unnamed = after[max(len(prefix) - 1 - (place or 0), 1) :]
-        if after and _names_a_program(after[0], unnamed):
-            return False
-        return place is not None and named and not _begins_any(below, unnamed)
-    if name == "tar" and rest and len(prefix) == 1 and not rest[0].startswith("-"):
+        return _git_starts_no_other(words, named)
+    if name in INTERPRETERS and not _interprets_what_is_named(name, words, named, depth):
+        return False
+    if name == "tar" and named == 1 and not rest[0].startswith("-"):
         rest[0] = f"-{rest[0]}"  # its letters need no hyphen
     if name in ASSIGNING and any("=" in word for word in rest):
         return False
     return not _begins_any(STARTING.get(name, ()), rest)
+
+
+_VERSION = re.compile(r"[-.]?[0-9]{1,4}(?:\.[0-9]{1,4}){0,4}\Z|\.(?:basic|tiny|nox)\Z")
+
+
+def _assigns(word: str) -> bool:
+    name, equals, _value = word.partition("=")
+    return bool(equals) and name.isascii() and name.removesuffix("+").isidentifier()
+
+
+def _family(name: str) -> str:
+    """What a program is called without its version (`python3.11`, `gcc-12`)."""
+    return name if name in WRAPPERS | INTERPRETERS | PLAIN else _VERSION.sub("", name) or name
+
+
+def _begun(name: str, named: Sequence[str]) -> int | None:
+    """Where the program stands that a wrapper starts; None where these words do not surely name one. What
+    follows an option may be its value."""
+    operands, alone = OPERANDS.get(name, 0), ALONE.get(name, frozenset[str]())
+    for place, word in enumerate(named):
+        before = named[place - 1] if place else ""
+        is_value = before.startswith("-") and before != "--" and before not in alone
+        if not place or word.startswith("-") or is_value or _assigns(word):
+            continue
+        if not operands:
+            return place
+        operands -= 1
+    return None
+
+
+_RUNNING_MORE = frozenset({"dlx", "exec", "run"})
+"""Subcommands below another one (`docker compose exec`) that run whatever follows."""
+
+
+def _interprets_what_is_named(name: str, words: Sequence[str], named: int, depth: int) -> bool:
+    """Whether the rule says what such a program runs, and that starts no other."""
+    at = 2 if words[1] in RUNNING else 1
+    place = _begun(name, ("", *words[at:named]))
+    behind = next((word for word in words[named:] if not word.startswith("-")), "")
+    if place is None or behind in _RUNNING_MORE:
+        return False
+    inner = at + place - 1
+    return (at == 1 and "-m" not in words[at:inner]) or _starts_no_other(
+        words[inner:], named - inner
+    )
+
+
+def _git_starts_no_other(words: Sequence[str], named: int) -> bool:
+    place = _behind_git_options(words[1:])
+    if place is None:
+        return False
+    before, after = words[1 : place + 1], words[place + 1 :]
+    if not GIT_STARTING.isdisjoint(word.partition("=")[0] for word in before):
+        return False
+    if not after:
+        return True
+    if place + 1 >= named and after[0] not in GIT_PLAIN:
+        return False  # an alias, or one that runs what it is told
+    unnamed = after[max(named - 1 - place, 1) :]
+    below = GIT_STARTING_BELOW.get(after[0], ())
+    return not _names_a_program(after[0], unnamed) and not _begins_any(below, unnamed)
 
 
 def occurs(command: str, prefix: Sequence[str], meant_by: MeantBy = as_written) -> Match:
@@ -103,14 +173,14 @@ def vouches(allowed: Sequence[str], denied: Sequence[str]) -> bool:
     """Whether a rule that allows `allowed` says enough of a program that nobody here knows to keep it
     from being asked about because of `denied`: it names the program, and what of it is allowed where
     the program has subcommands or runs whatever it is given."""
-    name = basename(allowed[0])
+    name = _family(basename(allowed[0]))
     if name in WRAPPERS or name == "git":
         return False
     if name in INTERPRETERS:
         named = allowed[2:] if allowed[1:2] and allowed[1] in RUNNING else allowed[1:]
         if not named or named[0].startswith("-"):
             return False
-    return name != basename(denied[0]) or len(allowed) >= len(denied)
+    return basename(allowed[0]) != basename(denied[0]) or len(allowed) >= len(denied)
 
 
 # --- searching ------------------------------------------------------------------------------------
@@ -275,6 +345,8 @@ def _begins(word: str, beginning: str) -> bool:
     others (`-qu` for `-u`)."""
     if word.startswith(beginning):
         return True
+    if beginning[0].isalpha():
+        return beginning.startswith(word)
     if beginning.startswith("--"):
         name = word.partition("=")[0]
         return len(name) > 2 and beginning.startswith(name)

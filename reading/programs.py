@@ -20,7 +20,7 @@ WRAPPERS = _words(
     "expect fakechroot fakeroot faketime firejail fish flock gdb gosu gtimeout hyperfine ionice ksh "
     "ld.so linux32 linux64 lldb ltrace mksh mosh newgrp nice nix-shell nohup nsenter nu numactl "
     "parallel perf pkexec prlimit proot proxychains proxychains4 pwsh rbash rlwrap rsh run-parts "
-    "runcon runuser schroot script setarch setpriv setsid setuidgid sg sh socat source ssh sshpass "
+    "runcon runuser schroot script setarch setpriv setsid setuidgid sg sh socat source ssh ssh-agent sshpass "
     "start-stop-daemon stdbuf strace su su-exec sudo sudoedit systemd-nspawn systemd-run taskset "
     "tcsh time timeout tini tmux torsocks toybox trap unbuffer unshare valgrind watch watchexec "
     "xargs xterm xvfb-run zsh alias function hash enable declare typeset local readonly export let "
@@ -28,16 +28,35 @@ WRAPPERS = _words(
 )
 """Run the command that their words, their input or their variables say, or change what later words mean."""
 
+OPERANDS: Mapping[str, int] = {
+    **dict.fromkeys(_words("chroot chrt faketime flock gosu gtimeout mosh perf prlimit rsh"), 1),
+    **dict.fromkeys(_words("run-parts setarch setuidgid sg ssh su-exec taskset timeout"), 1),
+    **dict.fromkeys(_words("bwrap expect firejail gdb lldb parallel proot socat su"), 99),
+    **dict.fromkeys(_words("systemd-nspawn tmux"), 99),
+}
+"""Words without a hyphen that wrappers take before the program that they start; of many, nobody tells where
+it stands."""
+ALONE: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(_words("bash dash ksh sh zsh"), frozenset({"-c"})),
+    **dict.fromkeys(_words("perl ruby node"), frozenset({"-e"})),
+    **dict.fromkeys(_words("python pypy"), _words("-c -m -u -B -I -s -E")),
+    "sed": _words("-n -r -E -i -s -u -z"),
+    "sudo": _words("-n -E -H -k"),
+    "make": _words("-s -k -B"),
+}
+"""Options of programs that start others behind which no value stands but what is started."""
+
 INTERPRETERS = _words(
     "ansible ant asdf awk bazel buildah bun bundle bundler cabal cargo cmake composer conda corepack "
     "crictl ctr dart deno docker docker-compose dotnet ed elixir emacs erl ex fab flatpak flutter "
     "gawk gem gh go gradle groovy grunt guile guix gulp hatch helm hg honcho incus invoke ipython "
     "java jj jshell julia jupyter just kubectl lein lerna lftp lua lxc lxc-attach lxc-execute m4 "
-    "machinectl make mamba mawk meson micromamba mise mix mongosh mvn mysql nawk nerdctl ninja nix "
-    "node nox npm npx nvim nx oc ocaml octave opam osascript pdm perl php pip pipenv pipx pixi pnpm "
-    "podman podman-compose poetry pre-commit psql pyenv python python2 python3 R Rscript rake rbenv "
-    "rebar3 ruby runc runghc rustup rye sbt scala screen sed sftp snap sqlite3 stack svn swift "
-    "tclsh terraform tofu tox ts-node tsx turbo uv uvx vagrant vi view vim volta wish yarn zig"
+    "machinectl make mamba mariadb mawk meson micromamba mise mix mkdocs mongosh mvn mysql nawk "
+    "nerdctl ninja nix node nox npm npx nvim nx oc ocaml octave opam osascript pdm perl php pip pipenv pipx "
+    "pixi pnpm podman podman-compose poetry pre-commit psql pyenv python python2 python3 R Rscript rake "
+    "pypy rbenv rebar3 ruby runc runghc rustup rye sbt scala screen sed sftp snap sphinx-build sqlite3 "
+    "stack svn swift tclsh terraform tofu tox ts-node tsx turbo uv uvx vagrant vi view vim "
+    "vimdiff volta wish yarn zig"
 )
 """Run a program that is written on the line, in a file, or in a container or environment of theirs."""
 
@@ -70,7 +89,7 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     ),
     "rsync": ("-e", "--rsh", "--rsync-path"),
     "zip": ("-T", "--unzip-command"),
-    "man": ("-P", "--pager", "-H", "--ht"),
+    "man": ("-P", "--pager", "-H", "--ht", "-C", "--conf"),
     "wget": ("--use-askpass", "-e", "--execute", "--config"),
     **dict.fromkeys(("fd", "fdfind"), ("-x", "-X", "--exec")),
     **dict.fromkeys(("nc", "ncat", "netcat"), ("-c", "-e", "--exec", "--sh-exec", "--lua-exec")),
@@ -88,9 +107,117 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "npm": ("--script-s", "--node-o", "--userc", "--globalc", "--git", "--shell", "--pref", "-C"),
     "split": ("--filter",),
     "patch": ("-e", "--ed"),
+    "go": (
+        *("-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool", "-C", "--C", "-w"),
+        *("-overlay", "--overlay", "-modfile", "--modfile", "-ldflags", "--ldflags"),
+        *("-gccgoflags", "--gccgoflags", "-compiler", "--compiler"),
+    ),
+    "cargo": ("--conf", "--manif", "-Z", "-C", "+"),
+    "ip": ("netns", "vrf", "exec", "-b", "--b"),
+    "tc": ("exec", "-b", "--b"),
+    "openssl": (
+        *("engine", "-engine", "--engine", "-ssl_client_engine", "--ssl_client_engine"),
+        *("-prov", "--prov", "-conf", "--conf", "-pre", "--pre", "-post", "--post"),
+    ),
+    "tcpdump": ("-z",),
+    "tshark": ("-X",),
+    "nmap": ("--scr", "-scr", "--dat", "-dat", "--resu", "-resu"),
+    **dict.fromkeys(
+        ("pytest", "py.test"),
+        (
+            *(
+                "-p",
+                "-c",
+                "-o",
+                "-W",
+                "--over",
+                "--root",
+                "--confc",
+                "--config-f",
+                "--pdb",
+                "--trace",
+            ),
+            *("--pyargs", "--pythonw", "--cov-conf", "--ds", "@"),
+        ),
+    ),
+    **dict.fromkeys(
+        ("cc", "gcc", "g++", "c++", "clang", "clang++", "gfortran"),
+        (
+            *("-wrapper", "-fplugin", "--fplugin", "-fpass-plugin", "-B", "-specs", "--specs", "@"),
+            *("-fuse-ld", "--ld-path", "-Wl,", "-Xlinker", "-Xclang", "-Xassembler", "--prefix"),
+            *("--gcc-toolchain", "-fmodule-mapper", "-Xpreprocessor", "-load", "--config"),
+        ),
+    ),
+    "ld": ("--plugin", "-plugin", "@"),
+    "mypy": ("--config-f", "--python-e", "@"),
+    "pylint": ("--load", "--rcf", "--init"),
+    "flake8": ("--conf", "--app", "--ext"),
+    "eslint": ("-c", "--conf", "--rulesd", "--resolve-p", "--plug", "-f", "--form", "--pars"),
+    "prettier": ("--plug", "--conf"),
+    "jest": (
+        *("-c", "--conf", "--glob", "--set", "--test", "--run", "--tr", "--rep", "--pre", "--root"),
+        *("--env", "--res", "--mod", "--snap", "--filter"),
+    ),
+    "mocha": (
+        "-r",
+        "--req",
+        "--conf",
+        "--imp",
+        "--pack",
+        "-R",
+        "--rep",
+        "--loa",
+        "-n",
+        "-u",
+        "--ui",
+    ),
+    **dict.fromkeys(
+        ("vite", "vitest", "webpack", "rollup"), ("-c", "--conf", "--root", "-r", "-p")
+    ),
+    "mvn": ("-D", "-f", "--file", "-s", "--sett", "-gs", "-t", "--toolc"),
+    "gradle": ("-I", "--init", "-b", "-c", "-P", "-D", "-p", "--proj", "--incl", "--build-f"),
+    "ant": ("-f", "-buildfile", "-lib", "-D", "-listener", "-logger", "-main"),
+    "cmake": ("-P", "-D", "-C", "-E", "-T", "-G", "--", "--preset", "--toolchain"),
+    "ctest": ("-S", "-SP", "-D", "-T", "-M", "--scr", "--build", "--test-c", "--test-d"),
+    "ninja": ("-f", "-C"),
+    "pip": ("--py", "--edi", "--conf"),
+    "uv": ("-p", "--py", "--config-f", "--dir", "--proj"),
+    "poetry": ("-C", "--dir", "-P", "--proj"),
+    "pnpm": ("--script-s", "--shell", "-C", "--dir", "--conf"),
+    "yarn": ("--cwd", "--script-s", "--use-yarnrc"),
+    "kubectl": ("--kubec", "--edi"),
+    "helm": ("--post-r", "--kubec"),
+    "gpg": ("--photo-v", "--agent-p", "--opt", "--home", "--exec-p", "--dirm", "--pine"),
+    "cpio": ("--rsh", "-F", "-I", "-O", "--file"),
+    "ssh-keygen": ("-D", "-w"),
+    "ssh-add": ("-s", "-S"),
+    "rpm": ("--ev", "-E", "--pipe", "--def", "-D", "--macros", "--rcf", "--load"),
+    **dict.fromkeys(("dnf", "yum"), ("-c", "--conf", "--seto", "--enablep", "--installr")),
+    "javac": (
+        *("-J", "-processor", "--processor", "-Xplugin", "@", "-cp", "-classpath", "--class-path"),
+    ),
+    **dict.fromkeys(
+        ("tex", "latex", "pdflatex", "xelatex", "lualatex"),
+        ("-shell-e", "--shell-e", "-enable-w", "--enable-w", "-output-d", "--output-d"),
+    ),
+    "pandoc": (
+        *("-F", "-L", "-d", "-t", "-f", "-r", "-w", "--fil", "--lua", "--pdf-e", "--def", "--data"),
+        *("--to", "--from", "--read", "--write"),
+    ),
+    "fzf": ("--prev", "--bind"),
+    "less": ("+", "-k", "--lesskey"),
+    "more": ("+",),
+    # Whatever follows is in a language of theirs by which they start programs.
+    **dict.fromkeys(("sqlite3", "psql", "mysql", "mariadb", "mongosh"), ("",)),
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), ("-f", "-i", "-l", "-e", "-E", "--")),
+    **dict.fromkeys(
+        ("ex", "nvim", "rvim", "vi", "view", "vim", "vimdiff"),
+        ("+", "-c", "-S", "-s", "-u", "-U", "-e", "-E", "-l", "--cmd", "--startup"),
+    ),
 }
 """Options by which a program starts another, loads a library or sets a variable: their beginnings, since
-long options may be cut short and a short one may stand in a row with others."""
+long options may be cut short and a short one may stand in a row with others; and words without a hyphen
+that do so, which may be cut short as well."""
 
 ASSIGNING = frozenset({"make", "gmake"})
 """Those to which a word such as `SHELL=x` says what they start."""
