@@ -18,6 +18,8 @@ from reading.hostnames import MeantBy, as_written
 from reading.programs import (
     ALONE,
     ASSIGNING,
+    CONTAINED,
+    FETCHED,
     FOLDER_UNSAID,
     GIT_BY_SETTINGS,
     GIT_EVERYTHING,
@@ -101,10 +103,10 @@ def _family(name: str) -> str:
     return name if name in WRAPPERS | INTERPRETERS | PLAIN else _VERSION.sub("", name) or name
 
 
-def _begun(name: str, named: Sequence[str]) -> int | None:
+def _begun(name: str, named: Sequence[str], more: int = 0) -> int | None:
     """Where the program stands that a wrapper starts; None where these words do not surely name one. What
-    follows an option may be its value."""
-    operands, alone = OPERANDS.get(name, 0), ALONE.get(name, frozenset[str]())
+    follows an option may be its value; `more` words without a hyphen stand before it."""
+    operands, alone = OPERANDS.get(name, 0) + more, ALONE.get(name, frozenset[str]())
     for place, word in enumerate(named):
         before = named[place - 1] if place else ""
         is_value = before.startswith("-") and before != "--" and before not in alone
@@ -123,14 +125,13 @@ _RUNNING_MORE = frozenset({"dlx", "exec", "run"})
 def _interprets_what_is_named(name: str, words: Sequence[str], named: int, depth: int) -> bool:
     """Whether the rule says what such a program runs, and that starts no other."""
     at = 2 if words[1] in RUNNING else 1
-    place = _begun(name, ("", *words[at:named]))
+    place = _begun(name, ("", *words[at:named]), int(at == 2 and name in CONTAINED))
     behind = next((word for word in words[named:] if not word.startswith("-")), "")
     if place is None or behind in _RUNNING_MORE:
         return False
     inner = at + place - 1
-    return (at == 1 and "-m" not in words[at:inner]) or _starts_no_other(
-        words[inner:], named - inner
-    )
+    named_by_it = at == 1 and name not in FETCHED and "-m" not in words[at:inner]
+    return named_by_it or _starts_no_other(words[inner:], named - inner)
 
 
 def _git_starts_no_other(words: Sequence[str], named: int) -> bool:

@@ -56,12 +56,17 @@ INTERPRETERS = _words(
     "pixi pnpm podman podman-compose poetry pre-commit psql pyenv python python2 python3 R Rscript rake "
     "pypy rbenv rebar3 ruby runc runghc rustup rye sbt scala screen sed sftp snap sphinx-build sqlite3 "
     "stack svn swift tclsh terraform tofu tox ts-node tsx turbo uv uvx vagrant vi view vim "
-    "vimdiff volta wish yarn zig"
+    "vimdiff volta wish yarn zig bunx cProfile coverage pdb timeit trace"
 )
 """Run a program that is written on the line, in a file, or in a container or environment of theirs."""
 
 RUNNING = _words("dlx exec run shell sh ssh x")
 """Subcommands of such programs by which they run whatever follows."""
+
+CONTAINED = _words("buildah crictl ctr docker kubectl nerdctl oc podman runc")
+"""Those that take a container or an image before what runs in it."""
+FETCHED = _words("bunx npx uvx")
+"""Those whose next word is the program that they fetch and start."""
 
 PLAIN = _words(
     "b2sum base32 base64 basename cat cd chgrp chmod chown cksum cmp column comm cp curl cut date "
