@@ -328,6 +328,7 @@ def _check_rules(draft: Draft) -> None:
             raise Invalid(
                 _("It is not between %(least)d and %(most)d.") % {"least": least, "most": most},
                 field=name,
+                hint=_("Give a number between these."),
             )
     choices = (
         ("missed", draft.missed, StandingOrder.Missed),
@@ -402,6 +403,7 @@ def _members(
             raise Invalid(
                 _("“%(uid)s” is no other member of this organisation.") % {"uid": uid[:60]},
                 field=place(field, number),
+                hint=_("Choose a member."),
             )
     return [found[uid] for uid in dict.fromkeys(uids)]
 

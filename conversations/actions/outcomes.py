@@ -114,6 +114,7 @@ def checked_checks(checks: Sequence[OutcomeCheck], rubric: str) -> tuple[Outcome
                 _("There is no criterion %(number)d: there are %(count)d.")
                 % {"number": each.criterion, "count": criteria},
                 field="checks",
+                hint=_("Give a number from 1 to %(most)d.") % {"most": criteria},
             )
         if not 1 <= each.seconds <= MOST_SECONDS:
             raise Invalid(
