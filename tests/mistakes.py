@@ -86,6 +86,8 @@ class Description:
             name, schema = parameter["name"], parameter["schema"]
             if parameter["in"] == "path":
                 yield Mistake("malformed id", parameters={name: "no such id!"})
+                for value in ("%00", "sesn_%00", "-1", str(2**70)):
+                    yield Mistake(f"no id, {value}", parameters={name: value})
                 yield Mistake("no such id", parameters={name: "sesn_00000000000000000000000000"})
             elif parameter["in"] == "query":
                 for value in _wrong_in_query(name, self.resolved(schema)):
@@ -235,6 +237,7 @@ def _text(schema: Any) -> str:
 
 def _texts(schema: Any, at: Place, base: Any) -> Iterator[Mistake]:
     most, least = schema.get("maxLength"), schema.get("minLength", 0)
+    yield Mistake("a zero character", placed(base, at, f"{_text(schema)}\0"))
     if most is not None and most <= LONGEST:
         yield Mistake("too long", placed(base, at, "x" * (most + 1)), at)
     if least:
@@ -252,6 +255,8 @@ def _numbers(schema: Any, at: Place, base: Any) -> Iterator[Mistake]:
         yield Mistake("too small", placed(base, at, least - 1), at)
     if (most := schema.get("maximum")) is not None:
         yield Mistake("too large", placed(base, at, most + 1), at)
+    for far, what in ((2**70, "far too large"), (-(2**70), "far too small")):
+        yield Mistake(what, placed(base, at, far), at)
     if schema.get("type") == "integer":
         yield Mistake("half a number", placed(base, at, 1.5), at)
 
@@ -274,7 +279,7 @@ def _wrong_in_query(name: str, schema: Any) -> Iterator[str]:
         yield f"{inner['enum'][0]}x"
         yield "zzzz"
     elif inner.get("type") == "integer":
-        yield from ("x", "-1", "9" * 30)
+        yield from ("x", "-1", "9" * 30, f"-{2**70}", "1\0")
     elif inner.get("type") == "boolean":
         yield "maybe"
     elif inner.get("format") == "date-time":
