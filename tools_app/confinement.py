@@ -111,7 +111,9 @@ def parse_path(path: str) -> tuple[str, ...]:
 def _refuse_impossible(path: str) -> None:
     if "\0" in path:
         raise Invalid(
-            _("The path “%(path)s” contains a NUL character.") % {"path": shown(path)}, field="path"
+            _("The path “%(path)s” contains a NUL character.") % {"path": shown(path)},
+            field="path",
+            hint=_("Leave it out."),
         )
     if not is_text(path):
         raise Invalid(
