@@ -11,7 +11,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import django
@@ -29,11 +29,13 @@ from django.utils import timezone  # noqa: E402
 from accounts.actions.organisations import create_organisation  # noqa: E402
 from accounts.models import Organisation, User  # noqa: E402
 from bench.commands import answer_tasks  # noqa: E402
-from documents.models import Collection, Document, Passage, PassageVector  # noqa: E402
+from documents.models import Collection as Documents  # noqa: E402
+from documents.models import Document, Passage, PassageVector  # noqa: E402
 from documents.searching import search_passages  # noqa: E402
 from memory.embedding.contract import Scale  # noqa: E402
 from memory.embedding.letters import Letters  # noqa: E402
 from memory.embedding.nearest import Stored, as_stored, nearest  # noqa: E402
+from memory.fences import Among  # noqa: E402
 from memory.models import Memory, MemoryStore, MemoryVector  # noqa: E402
 from memory.retrieval.words import indexed  # noqa: E402
 from memory.searching import search_memories  # noqa: E402
@@ -113,7 +115,7 @@ class Remembered:
 
     def _read(self, organisation: Organisation, count: int) -> None:
         """Documents of that many passages."""
-        collection = Collection.objects.create(organisation=organisation, name="Handbooks")
+        collection = Documents.objects.create(organisation=organisation, name="Handbooks")
         for place in range(0, count, BATCH):
             document = Document.objects.create(
                 collection=collection, name=f"{place}.md", state="ready", edition=1
@@ -146,7 +148,7 @@ class Remembered:
     def _ask(self, count: int) -> tuple[list[float], list[float]]:
         """Milliseconds of each search, and those that its thread was busy."""
         every, found, busy = MemoryStore.objects.all(), [], []
-        documents = Collection.objects.all()
+        documents = Documents.objects.all()
         for words in self._questions(count):
             began, begun = time.perf_counter(), time.thread_time()
             search_memories(self._owner, words, every, limit=20, at=timezone.now(), for_agents=True)
@@ -169,19 +171,22 @@ class Remembered:
         rows = MemoryVector.objects.filter(
             memory__store__organisation__memberships__user=self._owner
         )
-        hers = Memory.objects.filter(store__organisation__memberships__user=self._owner)
         audience = rows.values_list("audience", flat=True)[:1].get()
         keys, data = zip(*rows.values_list("memory", "data"), strict=True)
         every = numpy.frombuffer(b"".join(data), dtype=numpy.float32).reshape(len(keys), -1)
         scale, found = Scale(Letters.floor, Letters.alike), []
+
+        def read(keys: Collection[int]) -> list[tuple[int, bytes]]:
+            return list(rows.filter(Among("memory", keys)).values_list("memory", "data"))
+
         for words in self._questions(count):
             (asked,) = Letters().embed([words])
             best = {keys[place] for place in numpy.argsort(-(every @ asked))[:10].tolist()}
             near = nearest(
                 asked,
                 scale,
-                rows,
-                hers,
+                MemoryVector,
+                read,
                 of="memory",
                 model=Letters.name,
                 audiences=[audience],

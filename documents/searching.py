@@ -1,20 +1,24 @@
 """Finds passages that answer a question: candidates by the index and, where vectors are made, by these;
 ordered by `memory.retrieval`.
 
-Who may see what is part of every statement: the index is asked for audiences of the person alone, and of
-what it finds only what lies in collections that she sees now is looked at.
+Who may see what is part of every statement: which of the caller's collections the person sees is asked first,
+and each statement after it has these in it. All but that first one are built once for a process.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection as Many
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from django.db.models import OuterRef
+from django.db.models import QuerySet
 from django.db.models.functions import Left
 
 from accounts.models import User
+from jobs.prepared import Given, Prepared
 from memory.embedding.finding import find_near
-from memory.fences import Among, ExistsForEach
+from memory.fences import Among, keys_as_given
 from memory.retrieval.question import read_question
 from memory.retrieval.turns import Ranked, Turn, TurnIndex
 from memory.termindex import TermIndexOf
@@ -24,6 +28,24 @@ from .models import Collection, CollectionQuerySet, Passage, PassageVector
 INDEX = TermIndexOf("documents_passage")
 TERMS = 6_000
 """Of a passage's terms, the first characters that are compared."""
+
+
+def _rows(given: Given) -> QuerySet[Passage]:
+    """Collections are asked of each row that its key has led to: SQLite goes through all that these have
+    otherwise."""
+    seen = Among("document__collection", given.collections, for_each=True)
+    return Passage.objects.filter(Among("pk", given.keys), seen).current()
+
+
+_COMPARED = Prepared(
+    lambda given: _rows(given).order_by("pk").values_list("pk", "text", Left("terms", TERMS))
+)
+_VECTORS = Prepared(
+    lambda given: (
+        _rows(given).filter(vector__model=given.model).order_by().values_list("pk", "vector__data")
+    )
+)
+_TOLD = Prepared(lambda given: _rows(given).select_related("document__collection"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,39 +80,43 @@ def search_passages(
 ) -> FoundPassages:
     """Those in `collections` that the person sees and that fit the question, best first."""
     question = read_question(query)
-    seen = collections.visible_to(user)
-    kinds = seen.order_by().values_list("organisation", "owner").distinct()
-    audiences = {
-        Collection(organisation_id=organisation, owner_id=owner).audience
-        for organisation, owner in kinds
-    }
     if not question.terms:
         return FoundPassages((), low=True)
+    seen = collections.visible_to(user).order_by("pk")
+    whose = list(seen.values_list("pk", "organisation", "owner"))
+    audiences = {
+        Collection(organisation_id=organisation, owner_id=owner).audience
+        for organisation, owner in {row[1:] for row in whose}
+    }
+    held = keys_as_given([row[0] for row in whose])
     keys = INDEX.candidates(Passage, question.terms, audiences)
-    # Asked of each row that its key has led to: `__in` has SQLite go through all that the collections have.
-    allowed = ExistsForEach(seen.filter(pk=OuterRef("document__collection")))
-    rows = Passage.objects.filter(allowed).current()
-    made = PassageVector.objects.all()
     by_vectors = find_near(
-        made, rows, user, question.text, of="passage", audiences=audiences, keys=keys
+        PassageVector,
+        partial(partial, _read, held),
+        user,
+        question.text,
+        of="passage",
+        audiences=audiences,
+        keys=keys,
     )
     alone = by_vectors.by_words_alone
     if not keys and not by_vectors.cosines:
         return FoundPassages((), low=True, by_words_alone=alone)
-    rows = rows.filter(Among("pk", {*keys, *by_vectors.cosines}))
-    values = rows.order_by("pk").values_list("pk", "text", Left("terms", TERMS))
+    every = keys_as_given({*keys, *by_vectors.cosines})
+    values = _COMPARED.all(keys=every, collections=held)
     turns = [
         Turn(str(key), text, group=str(key), terms=tuple(terms.split(" ")))
         for key, text, terms in values
     ]
     index = TurnIndex(turns, asked=question)
     found = index.search(question.text, limit=limit, near=by_vectors.near)
-    passages = (
-        Passage.objects.visible_to(user)
-        .select_related("document__collection")
-        .in_bulk([int(hit.turn.id) for hit in found.hits])
-    )
+    told = keys_as_given([int(hit.turn.id) for hit in found.hits])
+    passages = {row.pk: row for row in _TOLD.all(keys=told, collections=held)}
     hits = [
         Hit(passages[int(hit.turn.id)], hit) for hit in found.hits if int(hit.turn.id) in passages
     ]
     return FoundPassages(tuple(hits), found.low, by_vectors.alike, alone)
+
+
+def _read(held: str, model: str, keys: Many[int]) -> list[tuple[int, Any]]:
+    return _VECTORS.all(model=model, keys=keys_as_given(keys), collections=held)

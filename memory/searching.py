@@ -1,25 +1,28 @@
 """Finds memories that answer a question: candidates by the index and, where vectors are made, by these;
 ordered by `memory.retrieval`.
 
-Who may see what is part of every statement: the stores are those that the caller gives, narrowed to those
-its person sees, and nothing of others is counted. A question costs a bounded number of bounded statements.
+Who may see what is part of every statement: which of the caller's stores the person sees is asked first, and
+each statement after it has these stores in it, so nothing of others is counted. A question costs a bounded
+number of bounded statements, each built once for a process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
-from django.db.models import F, OuterRef, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Left
 from django.utils import timezone
 
 from accounts.models import User
+from jobs.prepared import Given, Prepared
 
 from .embedding.finding import find_near
-from .fences import Among, ExistsForEach
+from .fences import Among, keys_as_given
 from .models import Memory, MemoryStore, MemoryVector
 from .models.store import MemoryStoreQuerySet
 from .retrieval.question import Question, read_question
@@ -94,29 +97,28 @@ def search_memories(
     all, what is true first. `since`, `until`: what came to be known from then on, or before then.
     `for_agents`: without what strangers wrote and nobody confirmed."""
     question = read_question(query)
-    seen = stores.visible_to(user)
-    # Asked of each row that its key has led to: `store__in` has SQLite go through all that the stores have.
-    rows = Memory.objects.filter(ExistsForEach(seen.filter(pk=OuterRef("store"))))
-    if at is not None:
-        rows = rows.true_at(at)
-    rows = rows.known_between(since, until)
-    if kinds:
-        rows = rows.filter(kind__in=kinds)
-    if for_agents:
-        rows = rows.trusted()
     if not question.terms:
         return Recalled((), 0.0, low=True)
-    audiences = _audiences(seen)
+    held, audiences = _seen(stores.visible_to(user))
+    moments = {"at": at, "since": since, "until": until}
+    given = {name: moment for name, moment in moments.items() if moment is not None}
+    asked = _asked(frozenset(given), frozenset(kinds), for_agents)
+    narrowed = {**given, "stores": held}
     keys = INDEX.candidates(Memory, question.terms, audiences)
-    made = MemoryVector.objects.filter(sha256=F("memory__sha256"))
     by_vectors = find_near(
-        made, rows, user, question.text, of="memory", audiences=audiences, keys=keys
+        MemoryVector,
+        partial(partial, _read, asked.vectors, narrowed),
+        user,
+        question.text,
+        of="memory",
+        audiences=audiences,
+        keys=keys,
     )
     alone = by_vectors.by_words_alone
     if not keys and not by_vectors.cosines:
         return Recalled((), 0.0, low=True, by_words_alone=alone)
-    rows = rows.filter(Among("pk", {*keys, *by_vectors.cosines}))
-    found = _ranked(question, rows, limit, at or timezone.now(), by_vectors.near)
+    rows = asked.compared.all(keys=keys_as_given({*keys, *by_vectors.cosines}), **narrowed)
+    found = _ranked(question, rows, held, limit, at or timezone.now(), by_vectors.near)
     return replace(found, alike=by_vectors.alike, by_words_alone=alone)
 
 
@@ -130,30 +132,93 @@ def matching(rows: QuerySet[Memory], text: str, stores: Iterable[MemoryStore]) -
     return rows.filter(Among("pk", INDEX.having(Memory, terms, audiences, LISTED)))
 
 
-def _audiences(stores: MemoryStoreQuerySet) -> set[str]:
-    kinds = stores.order_by().values_list("organisation", "owner", "agent").distinct()
-    return {
+class _Asked(NamedTuple):
+    """The queries of searches that are narrowed in the same way."""
+
+    compared: Prepared[tuple[Any, ...]]
+    vectors: Prepared[tuple[int, bytes]]
+
+
+@lru_cache(maxsize=128)
+def _asked(moments: frozenset[str], kinds: frozenset[str], for_agents: bool) -> _Asked:
+    """`moments`: the names of those that are given."""
+
+    def rows(given: Given) -> QuerySet[Memory]:
+        found = Memory.objects.filter(Among("pk", given.keys), _IN_STORES(given.stores))
+        if "at" in moments:
+            found = found.true_at(given.at)
+        since, until = (
+            getattr(given, name) if name in moments else None for name in ("since", "until")
+        )
+        found = found.known_between(since, until)
+        if kinds:
+            found = found.filter(kind__in=sorted(kinds))
+        return found.trusted() if for_agents else found
+
+    return _Asked(
+        Prepared(
+            lambda given: (
+                rows(given)
+                .order_by("updated_at", "pk")
+                .values_list(
+                    "pk",
+                    "path",
+                    Left("content", LOOKED_AT),
+                    Left("terms", TERMS),
+                    "valid_from",
+                    "valid_until",
+                    "updated_at",
+                )
+            )
+        ),
+        Prepared(
+            lambda given: (
+                rows(given)
+                .filter(vector__model=given.model, vector__sha256=F("sha256"))
+                .order_by()
+                .values_list("pk", "vector__data")
+            )
+        ),
+    )
+
+
+_IN_STORES = partial(Among, "store", for_each=True)
+"""Asked of each row that its key has led to: SQLite goes through all that the stores have otherwise."""
+_TOLD = Prepared(
+    lambda given: Memory.objects.select_related("store").filter(
+        Among("pk", given.keys), _IN_STORES(given.stores)
+    )
+)
+
+
+def _read(
+    vectors: Prepared[tuple[int, bytes]],
+    narrowed: Mapping[str, Any],
+    model: str,
+    keys: Collection[int],
+) -> list[tuple[int, bytes]]:
+    return vectors.all(model=model, keys=keys_as_given(keys), **narrowed)
+
+
+def _seen(stores: MemoryStoreQuerySet) -> tuple[str, set[str]]:
+    """Their keys, as a query that is built once takes them, and of whom the index finds what is in them."""
+    rows = list(stores.order_by("pk").values_list("pk", "organisation", "owner", "agent"))
+    whose = sorted({row[1:] for row in rows}, key=str)
+    audiences = {
         MemoryStore(organisation_id=organisation, owner_id=owner, agent_id=agent).audience
-        for organisation, owner, agent in kinds[:MOST_AUDIENCES]
+        for organisation, owner, agent in whose[:MOST_AUDIENCES]
     }
+    return keys_as_given([row[0] for row in rows]), audiences
 
 
 def _ranked(
     question: Question,
-    candidates: QuerySet[Memory],
+    values: Sequence[tuple[Any, ...]],
+    stores: str,
     limit: int,
     at: datetime,
     near: Near | None = None,
 ) -> Recalled:
-    values = candidates.order_by("updated_at", "pk").values_list(
-        "pk",
-        "path",
-        Left("content", LOOKED_AT),
-        Left("terms", TERMS),
-        "valid_from",
-        "valid_until",
-        "updated_at",
-    )
     by_key = {str(value[0]): _Row(*value) for value in values}
     turns = [
         # Each by itself: memories are no neighbours of each other.
@@ -174,7 +239,8 @@ def _ranked(
         behind=lambda turn: not _is_true(by_key[turn.id], at),
     )
     best = found.hits
-    rows = Memory.objects.select_related("store").in_bulk([int(hit.turn.id) for hit in best])
+    told = keys_as_given([int(hit.turn.id) for hit in best])
+    rows = {row.pk: row for row in _TOLD.all(keys=told, stores=stores)}
     hits = [Hit(rows[int(hit.turn.id)], hit) for hit in best if int(hit.turn.id) in rows]
     return Recalled(tuple(hits), found.confidence, found.low)
 

@@ -5,18 +5,16 @@ The comparing is `nearest`'s part, the question's vector `asking`'s.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from django.db.models import QuerySet
 
 from accounts.models import User
+from memory.models import Vector
 from memory.retrieval.ranking import Near
 
 from .asking import asked_vector
 from .chosen import chosen
-from .nearest import near_of, nearest
+from .nearest import Read, near_of, nearest
 from .scales import scale_of
 
 
@@ -31,8 +29,8 @@ class Nearby:
 
 
 def find_near(
-    made: QuerySet[Any],
-    seen: QuerySet[Any],
+    table: type[Vector],
+    read: Callable[[str], Read],
     user: User,
     question: str,
     *,
@@ -40,8 +38,8 @@ def find_near(
     audiences: Collection[str],
     keys: Collection[int],
 ) -> Nearby:
-    """`made`: vectors, `of` their column that says whose; `seen`: the rows that may be found; `keys`: those
-    that words found."""
+    """`table`: where vectors are, `of` its column that says whose; `read`: of a model, what reads those that
+    may be found; `keys`: of rows that words found."""
     embedder = chosen()
     scale = None if embedder is None else scale_of(embedder)
     if embedder is None:
@@ -50,5 +48,7 @@ def find_near(
     if scale is None or asked is None:
         return Nearby(by_words_alone=True)
     model = embedder.name
-    cosines = nearest(asked, scale, made, seen, of=of, model=model, audiences=audiences, keys=keys)
+    cosines = nearest(
+        asked, scale, table, read(model), of=of, model=model, audiences=audiences, keys=keys
+    )
     return Nearby(cosines, near_of(embedder, scale, cosines), scale.alike)

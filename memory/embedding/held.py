@@ -12,11 +12,15 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import QuerySet
+
+from jobs.prepared import Prepared
+from memory.models import Vector
 
 from .codes import BYTES, WORDS, as_words, distances
 from .contract import Vectors
@@ -78,7 +82,9 @@ class _Block:
 class Audience:
     """The codes of one model's vectors that the same people may see."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: type[Vector], of: str, model: str, audience: str) -> None:
+        """`of`: the table's column that says whose they are."""
+        self._table, self._of, self._model, self._audience = table, of, model, audience
         self._using = threading.Lock()
         self._blocks: list[_Block] = []
         self._tail: dict[int, _Row] = {}
@@ -89,12 +95,11 @@ class Audience:
         """Codes for which it has room; one without any takes some as well."""
         return max(SMALLEST, sum(len(block.keys) for block in self._blocks))
 
-    def nearest(self, rows: QuerySet[Any], of: str, asked: Vectors, most: int) -> list[Vectors]:
-        """Distances and keys of the nearest. `rows`: all vectors of this audience; `of`: the column that says
-        whose they are."""
+    def nearest(self, asked: Vectors, most: int) -> list[Vectors]:
+        """Distances and keys of the nearest."""
         numpy = import_module("numpy")  # needed by few installations
         with self._using:
-            self._bring_up(rows.values_list("pk", of, "code"))
+            self._bring_up()
             blocks = [block for block in self._blocks if block.count]
             if not blocks:
                 return []
@@ -107,27 +112,32 @@ class Audience:
             far, keys = far[chosen], keys[chosen]
         return [far, keys]
 
-    def drop(self, rows: QuerySet[Any], of: str, keys: Collection[int]) -> None:
+    def drop(self, keys: Collection[int]) -> None:
         """Those of these that have no vector. Asked here and not before, or one that is made and taken in
         meanwhile would go as well."""
         with self._using:
             having = {key for block in self._blocks for key in block.having(keys)}
             if having:
-                there = rows.filter(**{f"{of}__in": having}).values_list(of, flat=True)
-                having.difference_update(there)
+                there = self._rows().filter(**{f"{self._of}__in": having})
+                having.difference_update(there.values_list(self._of, flat=True))
             for block in self._blocks if having else ():
                 block.drop(having)
 
-    def _bring_up(self, rows: QuerySet[Any, Any]) -> None:
+    def _rows(self) -> QuerySet[Any]:
+        return QuerySet(self._table).filter(model=self._model, audience=self._audience)
+
+    def _bring_up(self) -> None:
         if self._tail and time.monotonic() - self._read_at < AGE:
-            new = rows.filter(pk__gte=min(self._tail)).order_by("pk")
-            told = [(pk, key, bytes(code)) for pk, key, code in new[: BLOCK + TAIL]]
+            new = _newer(self._table, self._of).all(
+                model=self._model, audience=self._audience, first=min(self._tail)
+            )
+            told = [(pk, key, bytes(code)) for pk, key, code in new]
             known = [row for row in told if row[0] in self._tail]
             if known and all(row == self._tail[row[0]] for row in known):
                 self._take([row for row in told if row[0] not in self._tail])
                 if len(told) < BLOCK + TAIL:
                     return
-        self._read(rows)
+        self._read(self._rows().values_list("pk", self._of, "code"))
 
     def _read(self, rows: QuerySet[Any, Any]) -> None:
         """All anew, the newest first; kept in the order in which they were made. Each part becomes a block at
@@ -181,27 +191,25 @@ class Held:
         return sum(self._sizes.values())
 
     def nearest(
-        self, rows: QuerySet[Any], of: str, model: str, audience: str, asked: Vectors, most: int
+        self, table: type[Vector], of: str, model: str, audience: str, asked: Vectors, most: int
     ) -> list[Vectors]:
-        """See `Audience.nearest`; `rows`: this model's vectors, of anybody."""
-        place = _place_of(rows, model, audience)
+        """See `Audience`."""
+        place = _place_of(table, model, audience)
         with self._holding:
-            its = self._audiences.setdefault(place, Audience())
+            its = self._audiences.setdefault(place, Audience(table, of, model, audience))
             self._audiences.move_to_end(place)
-        found = its.nearest(rows.filter(audience=audience), of, asked, most)
+        found = its.nearest(asked, most)
         with self._holding:
             if self._audiences.get(place) is its:
                 self._sizes[place] = its.size  # as much as was read meanwhile
             self._make_room(place)
         return found
 
-    def drop(
-        self, rows: QuerySet[Any], of: str, model: str, audience: str, keys: Collection[int]
-    ) -> None:
+    def drop(self, table: type[Vector], model: str, audience: str, keys: Collection[int]) -> None:
         with self._holding:
-            its = self._audiences.get(_place_of(rows, model, audience))
+            its = self._audiences.get(_place_of(table, model, audience))
         if its is not None:
-            its.drop(rows.filter(audience=audience), of, keys)
+            its.drop(keys)
 
     def _make_room(self, but: _Place) -> None:
         size = self.size
@@ -213,10 +221,23 @@ class Held:
             del self._audiences[place]
 
 
-def _place_of(rows: QuerySet[Any], model: str, audience: str) -> _Place:
+@lru_cache(maxsize=8)
+def _newer(table: type[Vector], of: str) -> Prepared[tuple[int, int, bytes]]:
+    """Asked with each search."""
+    return Prepared(
+        lambda given: (
+            QuerySet(table)
+            .filter(model=given.model, audience=given.audience, pk__gte=given.first)
+            .order_by("pk")
+            .values_list("pk", of, "code")[: BLOCK + TAIL]
+        )
+    )
+
+
+def _place_of(table: type[Vector], model: str, audience: str) -> _Place:
     """Those of another table, database or model are others."""
-    database = connections[rows.db].settings_dict["NAME"]
-    return str(database), f"{rows.model.__module__}.{rows.model.__name__}", model, audience
+    database = connections[DEFAULT_DB_ALIAS].settings_dict["NAME"]
+    return str(database), f"{table.__module__}.{table.__name__}", model, audience
 
 
 held = Held()

@@ -1,19 +1,20 @@
 """How near texts are to a question by their vectors: of rows of a table, or of texts at hand.
 
 All vectors of the question's audiences are compared by their codes (`held`). Whose are nearest by these are
-looked up with the query set that is given, which has the permission in it, and compared exactly: only of them
+looked up by the query that is given, which has the permission in it, and compared exactly: only of them
 anybody hears.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import QuerySet
 
 from memory.fences import Among
+from memory.models import Vector
 from memory.retrieval.ranking import Near
 
 from .codes import as_words, code_of
@@ -32,6 +33,10 @@ DIGITS = 4
 """Of a cosine: beyond them it depends on the machine."""
 
 
+Read = Callable[[Collection[int]], Sequence[tuple[int, bytes]]]
+"""Those of the rows with these keys that may be found: their keys and vectors."""
+
+
 class Stored(NamedTuple):
     """A vector as it is kept in a row."""
 
@@ -42,41 +47,36 @@ class Stored(NamedTuple):
 def nearest(
     asked: Vectors,
     scale: Scale,
-    made: QuerySet[Any],
-    seen: QuerySet[Any],
+    table: type[Vector],
+    read: Read,
     *,
     of: str,
     model: str,
     audiences: Collection[str],
     keys: Collection[int],
 ) -> dict[int, float]:
-    """Cosines by the keys of rows, of `seen` alone: of the nearest that these audiences have, and of all that
-    have `keys`. `made`: vectors; `of`: their column that says whose they are."""
+    """Cosines by the keys of rows, of those alone that may be found: of the nearest that these audiences
+    have, and of all that have `keys`. `of`: the table's column that says whose a vector is."""
     if not asked.any():
         return {}
     cosines: dict[int, float] = {}
     wanted = set(keys)
-    made = made.filter(model=model)
-    every = made.model.objects.filter(model=model)
-    for some in _by_codes(asked, every, of, model, audiences):
-        # The keys stand inside: else a list of all rows is made first.
-        of_these = made.filter(**{f"{of}__in": seen.filter(Among("pk", wanted.union(some)))})
-        found = list(of_these.values_list(of, "data"))
+    for some in _by_codes(asked, table, of, model, audiences):
+        found = read(wanted.union(some))
         cosines |= _compared(found, asked)
         wanted.clear()
         if 2 * len({key for key, _data in found}.intersection(some)) >= len(some):
             break
-        _let_go(every, of, model, audiences, some)
+        _let_go(table, of, model, audiences, some)
     if wanted:
-        of_these = made.filter(**{f"{of}__in": seen.filter(Among("pk", wanted))})
-        cosines |= _compared(list(of_these.values_list(of, "data")), asked)
+        cosines |= _compared(read(wanted), asked)
     close = sorted(cosines, key=lambda key: (-cosines[key], -key))[:NEAREST]
     among = {*keys, *(key for key in close if cosines[key] >= scale.floor)}
     return {key: cosine for key, cosine in cosines.items() if key in among}
 
 
 def _by_codes(
-    asked: Vectors, every: QuerySet[Any], of: str, model: str, audiences: Collection[str]
+    asked: Vectors, table: type[Vector], of: str, model: str, audiences: Collection[str]
 ) -> Iterator[list[int]]:
     """Keys of the nearest by their codes, the nearest first and the newest of the same, some at a time."""
     numpy = import_module("numpy")  # needed by few installations
@@ -85,7 +85,7 @@ def _by_codes(
     most = at_once * sum(DEEPER)
     far, keys = [], []
     for audience in sorted(audiences):
-        found = held.nearest(every, of, model, audience, code, most)
+        found = held.nearest(table, of, model, audience, code, most)
         if found:
             far.append(found[0])
             keys.append(found[1])
@@ -101,13 +101,14 @@ def _by_codes(
 
 
 def _let_go(
-    every: QuerySet[Any], of: str, model: str, audiences: Collection[str], keys: Sequence[int]
+    table: type[Vector], of: str, model: str, audiences: Collection[str], keys: Sequence[int]
 ) -> None:
-    there = set(every.filter(Among(of, keys)).values_list(of, flat=True))
+    rows = QuerySet(table).filter(Among(of, keys), model=model)
+    there = set(rows.values_list(of, flat=True))
     gone = set(keys) - there
     if gone:
         for audience in audiences:
-            held.drop(every, of, model, audience, gone)
+            held.drop(table, model, audience, gone)
 
 
 def near_of(embedder: Embedder, scale: Scale, cosines: Mapping[int, float]) -> Near:
@@ -121,8 +122,8 @@ def _compared(rows: Sequence[tuple[int, bytes]], asked: Vectors) -> dict[int, fl
         return {}
     numpy = import_module("numpy")  # needed by few installations
     every = numpy.frombuffer(b"".join(data for _key, data in rows), dtype=numpy.float32)
-    cosines = (every.reshape(len(rows), -1) @ asked).tolist()
-    return {key: round(cosine, DIGITS) for (key, _data), cosine in zip(rows, cosines, strict=True)}
+    cosines = (every.reshape(len(rows), -1) @ asked).astype(numpy.float64).round(DIGITS).tolist()
+    return {key: cosine for (key, _data), cosine in zip(rows, cosines, strict=True)}
 
 
 def as_stored(vector: Vectors) -> Stored:

@@ -84,7 +84,9 @@ class TurnIndex:
             None if asked is None else {*asked.terms, *asked.pairs, *asked.names},
         )
         self._asks = [_asks(turn.text) for turn in self._turns]
-        self._speakers = {turn.speaker: set(terms_of(turn.speaker)) for turn in self._turns}
+        speakers = {turn.speaker for turn in self._turns}
+        self._speakers = {speaker: set(terms_of(speaker)) for speaker in speakers}
+        self._asked = asked
 
     def search(
         self,
@@ -96,7 +98,8 @@ class TurnIndex:
     ) -> Found:
         """The turns that fit best, best first; the same for the same, whoever asks. `near`: what vectors say,
         by the ids of turns. `behind`: of which turns those stand behind all others that fit."""
-        question = read_question(query)
+        asked = self._asked
+        question = asked if asked and asked.text == query else read_question(query)
         terms, named = self._without_speakers(question)
         own = self._fitting(question, self._terms.scores(weights_of(question, terms)))
         scores = self._shared(own)
