@@ -34,7 +34,7 @@ from documents.models import Document, Passage, PassageVector  # noqa: E402
 from documents.searching import search_passages  # noqa: E402
 from memory.embedding.contract import Scale  # noqa: E402
 from memory.embedding.letters import Letters  # noqa: E402
-from memory.embedding.nearest import Stored, as_stored, nearest  # noqa: E402
+from memory.embedding.nearest import Stored, as_stored, as_vectors, nearest  # noqa: E402
 from memory.fences import Among  # noqa: E402
 from memory.models import Memory, MemoryStore, MemoryVector  # noqa: E402
 from memory.retrieval.words import indexed  # noqa: E402
@@ -173,7 +173,7 @@ class Remembered:
         )
         audience = rows.values_list("audience", flat=True)[:1].get()
         keys, data = zip(*rows.values_list("memory", "data"), strict=True)
-        every = numpy.frombuffer(b"".join(data), dtype=numpy.float32).reshape(len(keys), -1)
+        every = as_vectors(data)
         scale, found = Scale(Letters.floor, Letters.alike), []
 
         def read(keys: Collection[int]) -> list[tuple[int, bytes]]:

@@ -12,6 +12,11 @@ from typing import Any, Protocol
 
 Vectors = Any
 """A numpy array of float32, a row for each text: of length 1, or 0 where a text says nothing."""
+WIDTH = 16
+"""Bits of a number in a row that keeps a vector (ADR 77). Part of each embedder's name: a vector of another
+width cannot be compared, and is made anew."""
+KEPT = f"<f{WIDTH // 8}"
+"""The same as numpy calls it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from importlib import import_module
 from memory.retrieval.question import FUNCTION_WORDS
 from memory.retrieval.words import plain, terms_of
 
-from .contract import Vectors
+from .contract import WIDTH, Vectors
 
 DIMENSIONS = 512
 LETTERS = 3
@@ -22,7 +22,7 @@ LETTERS = 3
 
 
 class Letters:
-    name = f"letters-{LETTERS}-{DIMENSIONS}"
+    name = f"letters-{LETTERS}-{DIMENSIONS}-f{WIDTH}"
     reads = 4_000
     floor, alike = 0.25, 0.5
     share = (0.05, 0.4)

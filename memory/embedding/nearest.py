@@ -18,12 +18,12 @@ from memory.models import Vector
 from memory.retrieval.ranking import Near
 
 from .codes import as_words, code_of
-from .contract import Embedder, Scale, Vectors
+from .contract import KEPT, WIDTH, Embedder, Scale, Vectors
 from .held import held
 
 LOOKED_UP = 400
 """Vectors that are compared exactly, beside those of rows that words found."""
-BYTES = 2_500_000
+BYTES = 1_250_000
 """That they take: of long ones it are fewer."""
 DEEPER = (1, 2, 4)
 """Times as many are looked up next, where most of those before may not be seen or are gone."""
@@ -80,7 +80,7 @@ def _by_codes(
 ) -> Iterator[list[int]]:
     """Keys of the nearest by their codes, the nearest first and the newest of the same, some at a time."""
     numpy = import_module("numpy")  # needed by few installations
-    at_once = max(1, min(LOOKED_UP, BYTES // asked.nbytes))
+    at_once = max(1, min(LOOKED_UP, BYTES // _width(asked)))
     code = as_words(code_of(asked))[:, 0]
     most = at_once * sum(DEEPER)
     far, keys = [], []
@@ -117,17 +117,32 @@ def near_of(embedder: Embedder, scale: Scale, cosines: Mapping[int, float]) -> N
 
 
 def _compared(rows: Sequence[tuple[int, bytes]], asked: Vectors) -> dict[int, float]:
-    rows = [row for row in rows if len(row[1]) == asked.nbytes]
+    rows = [row for row in rows if len(row[1]) == _width(asked)]
     if not rows:
         return {}
     numpy = import_module("numpy")  # needed by few installations
-    every = numpy.frombuffer(b"".join(data for _key, data in rows), dtype=numpy.float32)
-    cosines = (every.reshape(len(rows), -1) @ asked).astype(numpy.float64).round(DIGITS).tolist()
+    every = as_vectors([data for _key, data in rows])
+    # Cutting their numbers short has made them a little longer or shorter.
+    lengths = numpy.sqrt(numpy.einsum("ij,ij->i", every, every))
+    found = (every @ asked) / numpy.where(lengths > 0, lengths, 1)
+    cosines = found.astype(numpy.float64).round(DIGITS).tolist()
     return {key: cosine for (key, _data), cosine in zip(rows, cosines, strict=True)}
 
 
 def as_stored(vector: Vectors) -> Stored:
-    return Stored(vector.astype("<f4").tobytes(), code_of(vector))
+    return Stored(vector.astype(KEPT).tobytes(), code_of(vector))
+
+
+def as_vectors(kept: Sequence[bytes]) -> Vectors:
+    """Of one length, as they stand in rows."""
+    numpy = import_module("numpy")  # needed by few installations
+    numbers = numpy.frombuffer(b"".join(kept), dtype=KEPT).astype(numpy.float32)
+    return numbers.reshape(len(kept), -1)
+
+
+def _width(vector: Vectors) -> int:
+    """Bytes that its row keeps."""
+    return len(vector) * WIDTH // 8
 
 
 class EmbeddedTexts:

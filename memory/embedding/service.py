@@ -24,7 +24,7 @@ from reading.digits import number_of
 from reading.foreignjson import Unreadable, read_json
 from reading.wholetext import json_of
 
-from .contract import Vectors
+from .contract import WIDTH, Vectors
 
 SECONDS = 30.0
 """Of a request in the background, to the last byte of its answer."""
@@ -74,7 +74,7 @@ class Service:
 
     @property
     def name(self) -> str:
-        told = f"{self.address}\n{self.model}\n{self.dimensions}"
+        told = f"{self.address}\n{self.model}\n{self.dimensions}\nf{WIDTH}"
         return f"{self.model[:60]}@{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:

@@ -1,4 +1,4 @@
-"""Vectors of texts beside the rows whose texts they are of, as float32, who is making them and how far that
+"""Vectors of texts beside the rows whose texts they are of, as float16, who is making them and how far that
 is, and what a model's cosines mean.
 
 One is of a model and of a text, by its hash: of another it counts for nothing and is made anew, as another

@@ -179,7 +179,7 @@ def test_another_model_or_size_makes_all_anew(alice, shared, service, settings):
     assert found(alice, "Petronella").by_words_alone
     make_vectors(MEMORIES)
     after = MemoryVector.objects.get()
-    assert (before.model != after.model, len(bytes(after.data))) == (True, 4 * 64)
+    assert (before.model != after.model, len(bytes(after.data))) == (True, 2 * 64)
     assert service.asked[-1]["dimensions"] == 64
 
 

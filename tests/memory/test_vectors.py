@@ -328,6 +328,19 @@ def test_another_model_makes_them_anew_and_finds_nothing_by_the_old(alice, share
 # --- in the background ----------------------------------------------------------------------------
 
 
+def test_a_vector_of_another_width_is_made_anew(alice, shared):
+    known(alice, shared)
+    kept = MemoryVector.objects.get()
+    wide = numpy.frombuffer(kept.data, dtype="<f2").astype("<f4").tobytes()
+    MemoryVector.objects.update(model=kept.model.removesuffix("-f16"), data=wide)
+    assert found(alice) == []
+    make_vectors(MEMORIES)
+    assert bytes(MemoryVector.objects.get().data) == bytes(kept.data)
+    (hit,) = search_memories(alice, MISSPELT, MemoryStore.objects.all()).hits
+    there, asked = Letters().embed([WAREHOUSE, MISSPELT])
+    assert hit.likeness == pytest.approx(float(there @ asked), abs=0.00015)
+
+
 def test_some_are_made_at_a_time_and_the_rest_is_asked_for(alice, shared, embedder):
     embedder(TwoAtATime())
     for number in range(3):
