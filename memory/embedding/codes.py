@@ -22,7 +22,8 @@ _SUMMED = 3
 
 def code_of(vector: Vectors) -> bytes:
     numpy = import_module("numpy")  # needed by few installations
-    sides = vector.astype(numpy.float32) @ _planes(len(vector)) > 0
+    # For something so small the library behind `@` wakes threads and waits for them.
+    sides = numpy.einsum("i,ij->j", vector.astype(numpy.float32), _planes(len(vector))) > 0
     made: bytes = numpy.packbits(sides).tobytes()
     return made
 
@@ -44,6 +45,14 @@ def distances(codes: Vectors, asked: Vectors) -> Vectors:
             some += numpy.bitwise_count(codes[word] ^ asked[word])
         found += some
     return found
+
+
+def least(far: Vectors, most: int) -> Vectors:
+    """Places of the `most` smallest of these distances, and of the same the last ones."""
+    numpy = import_module("numpy")  # needed by few installations
+    until = numpy.bincount(far, minlength=BITS + 1).cumsum().searchsorted(most)
+    nearer, same = numpy.flatnonzero(far < until), numpy.flatnonzero(far == until)
+    return numpy.concatenate([nearer, same[len(same) - (most - len(nearer)) :]])
 
 
 @lru_cache(maxsize=4)  # a service may answer with another size each time

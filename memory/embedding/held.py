@@ -22,7 +22,7 @@ from django.db.models import QuerySet
 from jobs.prepared import Prepared
 from memory.models import Vector
 
-from .codes import BYTES, WORDS, as_words, distances
+from .codes import BYTES, WORDS, as_words, distances, least
 from .contract import Vectors
 
 MOST = 400_000
@@ -108,7 +108,7 @@ class Audience:
             )
             keys = numpy.concatenate([block.keys[: block.count] for block in blocks])
         if len(far) > most:
-            chosen = numpy.argpartition(far, most)[:most]
+            chosen = least(far, most)
             far, keys = far[chosen], keys[chosen]
         return [far, keys]
 

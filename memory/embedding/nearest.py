@@ -124,7 +124,7 @@ def _compared(rows: Sequence[tuple[int, bytes]], asked: Vectors) -> dict[int, fl
     every = as_vectors([data for _key, data in rows])
     # Cutting their numbers short has made them a little longer or shorter.
     lengths = numpy.sqrt(numpy.einsum("ij,ij->i", every, every))
-    found = (every @ asked) / numpy.where(lengths > 0, lengths, 1)
+    found = numpy.einsum("ij,j->i", every, asked) / numpy.where(lengths > 0, lengths, 1)
     cosines = found.astype(numpy.float64).round(DIGITS).tolist()
     return {key: cosine for (key, _data), cosine in zip(rows, cosines, strict=True)}
 
