@@ -176,7 +176,7 @@ class Remembered:
         every = as_vectors(data)
         scale, found = Scale(Letters.floor, Letters.alike), []
 
-        def read(keys: Collection[int]) -> list[tuple[int, bytes]]:
+        def read(keys: Collection[int]) -> list[tuple[int, bytes | memoryview]]:
             return list(rows.filter(Among("memory", keys)).values_list("memory", "data"))
 
         for words in self._questions(count):

@@ -136,7 +136,7 @@ class _Asked(NamedTuple):
     """The queries of searches that are narrowed in the same way."""
 
     compared: Prepared[tuple[Any, ...]]
-    vectors: Prepared[tuple[int, bytes]]
+    vectors: Prepared[tuple[int, bytes | memoryview]]
 
 
 @lru_cache(maxsize=128)
@@ -192,11 +192,11 @@ _TOLD = Prepared(
 
 
 def _read(
-    vectors: Prepared[tuple[int, bytes]],
+    vectors: Prepared[tuple[int, bytes | memoryview]],
     narrowed: Mapping[str, Any],
     model: str,
     keys: Collection[int],
-) -> list[tuple[int, bytes]]:
+) -> list[tuple[int, bytes | memoryview]]:
     return vectors.all(model=model, keys=keys_as_given(keys), **narrowed)
 
 

@@ -33,7 +33,7 @@ DIGITS = 4
 """Of a cosine: beyond them it depends on the machine."""
 
 
-Read = Callable[[Collection[int]], Sequence[tuple[int, bytes]]]
+Read = Callable[[Collection[int]], Sequence[tuple[int, bytes | memoryview]]]
 """Those of the rows with these keys that may be found: their keys and vectors."""
 
 
@@ -103,7 +103,7 @@ def _by_codes(
 def _let_go(
     table: type[Vector], of: str, model: str, audiences: Collection[str], keys: Sequence[int]
 ) -> None:
-    rows = QuerySet(table).filter(Among(of, keys), model=model)
+    rows: QuerySet[Vector] = QuerySet(table).filter(Among(of, keys), model=model)
     there = set(rows.values_list(of, flat=True))
     gone = set(keys) - there
     if gone:
@@ -116,7 +116,7 @@ def near_of(embedder: Embedder, scale: Scale, cosines: Mapping[int, float]) -> N
     return Near(by_id, scale.floor, embedder.share)
 
 
-def _compared(rows: Sequence[tuple[int, bytes]], asked: Vectors) -> dict[int, float]:
+def _compared(rows: Sequence[tuple[int, bytes | memoryview]], asked: Vectors) -> dict[int, float]:
     rows = [row for row in rows if len(row[1]) == _width(asked)]
     if not rows:
         return {}
@@ -133,7 +133,7 @@ def as_stored(vector: Vectors) -> Stored:
     return Stored(vector.astype(KEPT).tobytes(), code_of(vector))
 
 
-def as_vectors(kept: Sequence[bytes]) -> Vectors:
+def as_vectors(kept: Sequence[bytes | memoryview]) -> Vectors:
     """Of one length, as they stand in rows."""
     numpy = import_module("numpy")  # needed by few installations
     numbers = numpy.frombuffer(b"".join(kept), dtype=KEPT).astype(numpy.float32)
