@@ -83,17 +83,21 @@ def is_begun(root: int) -> bool:
 
 
 def is_done(root: int) -> bool:
-    """Nobody works, or is owed anything."""
+    """Nobody works, or is owed anything. The conversations are read last: what one of the others had told
+    them by then stands in them."""
     rows = Subagent.objects.filter(root=root)
-    everybody = family(root)
     mates = Teammate.objects.select_related("team", "conversation")
-    return (
+    nothing_is_owed = (
         rows.count() == len(CHILDREN)
         and [each.told for each in mates] == [Status.IDLE]
         and not Mail.objects.unread().exists()
         and not rows.filter(told_at=None).exists()
-        and not Run.objects.filter(conversation__in=everybody, state=Run.State.RUNNING).exists()
-        and not any(each.owes_run or each.queued_count for each in everybody)
+        and not Run.objects.filter(state=Run.State.RUNNING).exists()
+    )
+    everybody = family(root)
+    return (
+        nothing_is_owed
+        and not any(each.owes_run or each.queued_count or each.is_running for each in everybody)
         and everybody[0].stop_reason == "end_turn"
         and LAST in _said(everybody[0])
     )
