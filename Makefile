@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos chaos-schedules fuzz contract-api test journeys messages contract followers attack attack-web conformance check bench format lock embeddings langgraph strands install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos chaos-schedules fuzz contract-api test journeys messages map contract followers attack attack-web conformance check bench format lock embeddings langgraph strands install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -97,13 +97,14 @@ attack: $(DEV_STAMP) ## Attack every sandbox: make attack [ARGS="--backend proce
 attack-web: $(DEV_STAMP) ## Attack the site itself: make attack-web [ARGS="--quick --subject addresses --verbose"]
 	$(BIN)/python -m tests.attack_web $(ARGS)
 
-check: $(DEV_STAMP) deploy-check ## Lint, types, import floors, templates, migrations, schema, settings.
+check: $(DEV_STAMP) deploy-check ## Lint, types, import floors, templates, map, migrations, schema, settings.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
 	find templates -name '*.html' -print0 | xargs -0 $(BIN)/djade --check
 	$(BIN)/python -m tests.catalogues --check
+	$(BIN)/python -m tests.mapping --check
 	$(TESTING) $(BIN)/python manage.py check --fail-level WARNING
 	$(TESTING) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(TESTING) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
@@ -123,6 +124,9 @@ deploy-check: $(DEV_STAMP) ## Django's deployment checks, on a safe production e
 
 messages: $(DEV_STAMP) ## Take new words into the catalogues of locale/ and compile them. Needs gettext.
 	$(BIN)/python -m tests.catalogues
+
+map: $(DEV_STAMP) ## Draw docs/map, the map of the code, from the code.
+	$(BIN)/python -m tests.mapping
 
 format: $(DEV_STAMP) ## Bring code and templates into their form.
 	$(BIN)/ruff check --fix .

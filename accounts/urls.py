@@ -1,3 +1,5 @@
+"""The addresses of the pages of accounts: setting up, organisations, invitations, keys, tokens."""
+
 from __future__ import annotations
 
 from django.urls import path

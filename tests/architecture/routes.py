@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from channels.routing import URLRouter
@@ -18,6 +18,8 @@ class Route:
     name: str
     """With its namespaces; empty for the few that have none."""
     pattern: str
+    view: Any = field(default=None, compare=False, repr=False)
+    """What answers; a socket's has none here."""
 
     @property
     def key(self) -> str:
@@ -50,7 +52,8 @@ def _walk(resolver: URLResolver, prefix: str, spaces: tuple[str, ...]) -> Iterat
             inner = (*spaces, entry.namespace) if entry.namespace else spaces
             yield from _walk(entry, pattern, inner)
         elif isinstance(entry, URLPattern):
-            yield Route(":".join([*spaces, entry.name]) if entry.name else "", pattern)
+            name = ":".join([*spaces, entry.name]) if entry.name else ""
+            yield Route(name, pattern, entry.callback)
 
 
 def socket_routes(application: Any) -> list[Route]:

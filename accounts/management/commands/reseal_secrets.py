@@ -1,3 +1,5 @@
+"""`manage.py reseal_secrets`: after a new vault key. `accounts.actions.rotation` does it."""
+
 from __future__ import annotations
 
 from typing import Any
