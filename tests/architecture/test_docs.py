@@ -115,7 +115,7 @@ def test_each_way_in_which_an_app_joins_is_told_of():
 def test_the_map_names_each_module_and_no_other():
     there = {str(path) for path in MODULES if path.name not in {"__init__.py", "apps.py"}}
     text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs/map").glob("*.md"))
-    named = set(re.findall(r"^- `([\w/]+\.py)`: ", text, re.M))
+    named = set(re.findall(r"^- `([\w/.\-]+\.py)`: ", text, re.M))
     told = {path for path in named if not path.startswith("tests/")}
     assert there ^ told == set(), "`make map` draws it anew"
 

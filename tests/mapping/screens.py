@@ -63,7 +63,7 @@ def _screen(pattern: str, view: Any) -> Screen:
         re.sub(r"<\w+:", "<", address),
         module,
         view.__qualname__,
-        tuple(sorted(said.templates)),
+        tuple(sorted(one for one in said.templates if (ROOT / one).exists())),
         tuple(sorted(used)),
         tuple(sorted(shapes)),
         scopes,
