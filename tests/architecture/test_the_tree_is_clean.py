@@ -27,7 +27,7 @@ _HOST = re.compile("|".join(re.escape(host) for host in _HOSTS), re.IGNORECASE)
 _SLASH = "/"
 _MACHINE_PATH = re.compile(
     # The home that a sandbox shows is nobody's.
-    rf"(?<![\w.\-{_SLASH}]){_SLASH}(?:work|home(?!{_SLASH}agent\")|Users|tmp{_SLASH}brief){_SLASH}[\w.\-]"
+    rf"(?<![\w.\->{_SLASH}]){_SLASH}(?:work|home(?!{_SLASH}agent\")|Users|tmp{_SLASH}brief){_SLASH}[\w.\-]"
     rf"|(?<![\w.\-{_SLASH}]){_SLASH}root{_SLASH}\.?\w"
 )
 # A row of a list that readers do not have, in prose or behind a test's name.
