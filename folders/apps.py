@@ -13,8 +13,9 @@ class FoldersConfig(AppConfig):
         from harness.events import know  # noqa: PLC0415
         from keeping.actions.many import offer  # noqa: PLC0415
         from keeping.words import know as know_filter  # noqa: PLC0415
+        from owndata.parts import give_with  # noqa: PLC0415
 
-        from . import finding, kitpart  # noqa: PLC0415
+        from . import finding, kitpart, owndata  # noqa: PLC0415
         from .actions.places import move_by_uid  # noqa: PLC0415
         from .events import FolderEntered  # noqa: PLC0415
         from .membershipends import end_with_membership  # noqa: PLC0415
@@ -23,4 +24,9 @@ class FoldersConfig(AppConfig):
         add_part(kitpart.part)
         know_filter("in", finding.narrow)
         offer("move", move_by_uid)
+        give_with(
+            "folders",
+            _("Your folders: their instructions, and with whom you share them"),
+            owndata.files,
+        )
         listen(end_with_membership)

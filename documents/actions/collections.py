@@ -10,6 +10,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
+from accounts.persons import sharing_place, whose_place
 from accounts.permissions import may_manage, require_member
 from audit.models import AuditEntry
 from audit.record import about_setting
@@ -42,19 +43,31 @@ def create_collection(
             hint=_("Shorten it."),
         )
     with transaction.atomic():
-        owner = None if shared else actor
-        there = Collection.objects.filter(organisation=organisation, owner=owner)
-        if there.count() >= settings.AGENTSITE_COLLECTIONS:
+        if _held_beside(actor, organisation, shared=shared) >= settings.AGENTSITE_COLLECTIONS:
             raise LimitReached(
                 _("There are %(most)d collections already.")
                 % {"most": settings.AGENTSITE_COLLECTIONS},
                 hint=_("Delete one that is not needed any more."),
             )
         made = Collection.objects.create(
-            organisation=organisation, owner=owner, name=name, description=description.strip()
+            organisation=organisation,
+            owner=None if shared else actor,
+            name=name,
+            description=description.strip(),
         )
         _tell(AuditEntry.Action.COLLECTION_MADE, actor, made)
     return made
+
+
+def _held_beside(actor: User, organisation: Organisation, *, shared: bool) -> int:
+    """How many count with one more. Whose they are is locked, or two at once would be one too many."""
+    there = Collection.objects.filter(organisation=organisation)
+    if shared:
+        Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+        return there.filter(owner=None).count()
+    place = whose_place(actor)
+    User.objects.select_for_update(no_key=True).get(pk=place)
+    return there.filter(owner__in=sharing_place(place)).count()
 
 
 def delete_collection(*, actor: User, collection: Collection) -> None:

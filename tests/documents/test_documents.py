@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.utils import timezone
 
+from accounts.actions.service_accounts import create_service_account
 from accounts.models import Membership
 from conversations.actions.messages import post_message
 from conversations.actions.sharing import share_conversation
@@ -253,6 +255,44 @@ def test_limits_hold(alice, acme, shared, settings):
     settings.AGENTSITE_COLLECTIONS = 1
     with pytest.raises(LimitReached):
         create_collection(actor=alice, organisation=acme, name="More", shared=True)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("everybodys", [True, False], ids=["shared", "her own"])
+def test_two_collections_at_once_are_not_one_too_many(alice, acme, settings, everybodys):
+    settings.AGENTSITE_COLLECTIONS = 1
+    both = threading.Barrier(2)
+    refused: list[LimitReached] = []
+
+    def wait() -> None:
+        # Only one of them comes so far; the other one waits for it before it counts.
+        with suppress(threading.BrokenBarrierError):
+            both.wait(1)
+
+    def make(name: str) -> None:
+        try:
+            with beside('INSERT INTO "documents_collection"', wait):
+                create_collection(actor=alice, organisation=acme, name=name, shared=everybodys)
+        except LimitReached as problem:
+            refused.append(problem)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=make, args=(name,)) for name in ("One", "Two")]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(refused) == 1
+    assert Collection.objects.count() == 1
+
+
+def test_a_limit_of_hers_counts_what_her_service_accounts_have(alice, acme, settings):
+    settings.AGENTSITE_COLLECTIONS = 1
+    program = create_service_account(actor=alice, organisation=acme, name="Robot")
+    create_collection(actor=program, organisation=acme, name="Papers")
+    with pytest.raises(LimitReached):
+        create_collection(actor=alice, organisation=acme, name="Mine")
 
 
 # --- who may --------------------------------------------------------------------------------------

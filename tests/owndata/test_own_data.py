@@ -22,6 +22,9 @@ from conversations.actions.messages import post_message
 from conversations.actions.sharing import share_conversation
 from conversations.models import ShareRole
 from documents.actions.collections import create_collection
+from folders.actions.folders import create_folder, share_folder
+from folders.actions.places import move_conversation
+from folders.models import FolderMember
 from harness.errors import Forbidden, LimitReached
 from memory.actions.remembering import own_store, remember
 from owndata import archive
@@ -53,7 +56,7 @@ def lines(text: str) -> list[Any]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_archive_holds_all_that_is_hers(converse, alice, acme):
+def test_the_archive_holds_all_that_is_hers(converse, alice, bob, acme):
     conversation, _script = converse([reply("It is blue-42.")])
     post_message(actor=alice, conversation=conversation, text="What is the code?")
     rested(conversation)
@@ -63,6 +66,9 @@ def test_the_archive_holds_all_that_is_hers(converse, alice, acme):
 
     create_task(actor=alice, board=stored(board_of(acme)), subject="Tell of the quay")
     create_vault(actor=alice, organisation=acme, display_name="Services")
+    folder = create_folder(actor=alice, organisation=acme, name="Tax", instructions="Round up.")
+    move_conversation(actor=alice, conversation=conversation, folder=folder)
+    share_folder(actor=alice, folder=folder, whom="bob", role=FolderMember.Role.VIEWER)
     skill = create_skill(actor=alice, organisation=acme, files=files_of(), own=True)
 
     held = opened(export_own_data(actor=alice))
@@ -83,6 +89,10 @@ def test_the_archive_holds_all_that_is_hers(converse, alice, acme):
     assert actions[-1] == "data_exported"
     assert [each["subject"] for each in lines(held["tasks.jsonl"])] == ["Tell of the quay"]
     assert [each["name"] for each in lines(held["vaults.jsonl"])] == ["Services"]
+    (kept,) = lines(held["folders.jsonl"])
+    assert (kept["instructions"], kept["conversations"]) == ("Round up.", [conversation.uid])
+    assert kept["members"] == [{"user": "bob", "role": "viewer"}]
+    assert opened(archive_of(bob))["folders.jsonl"] == ""
     script = held[f"skills/{skill.skill.uid}/{skill.uid}/scripts/look.py"]
     assert script == files_of()["scripts/look.py"].decode()
     assert {"briefs.jsonl", "schedules.jsonl"} <= set(held)
