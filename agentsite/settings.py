@@ -607,7 +607,8 @@ AGENTSITE_EMBEDDING_SECONDS = env.int("AGENTSITE_EMBEDDING_SECONDS", default=60)
 # --- documents ------------------------------------------------------------------------------------
 
 AGENTSITE_COLLECTIONS = env.int("AGENTSITE_COLLECTIONS", default=100)
-"""Collections of documents of one person in an organisation, and of the organisation."""
+"""Collections of documents of one person with her service accounts in an organisation, and of those that all
+its members share."""
 AGENTSITE_DOCUMENTS = env.int("AGENTSITE_DOCUMENTS", default=2_000)
 """Documents of one collection."""
 AGENTSITE_DOCUMENT_BYTES = env.int("AGENTSITE_DOCUMENT_BYTES", default=20 * 1024 * 1024)

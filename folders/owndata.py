@@ -1,4 +1,4 @@
-"""A person's own folders among what she takes along: what each tells its conversations, with whom it is shared.
+"""A person's own folders among what she takes along: their instructions, and with whom they are shared.
 
 Files are named, not held: they are uploads of their givers. Of folders of others she takes nothing.
 """

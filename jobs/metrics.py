@@ -12,7 +12,9 @@ RUNS_AT_WORK = Gauge(
 )
 RUNS_LOST = Counter("agentsite_runs_lost", "Runs whose process was gone or silent too long.")
 SOCKETS_OPEN = Gauge(
-    "agentsite_sockets_open", "Browsers that follow a conversation.", multiprocess_mode="livesum"
+    "agentsite_sockets_open",
+    "Sockets of browsers and programs that follow a conversation.",
+    multiprocess_mode="livesum",
 )
 APPEND_SECONDS = Histogram(
     "agentsite_event_append_seconds",

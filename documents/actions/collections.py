@@ -10,8 +10,8 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
-from accounts.persons import sharing_place, whose_place
 from accounts.permissions import may_manage, require_member
+from accounts.persons import sharing_place, whose_place
 from audit.models import AuditEntry
 from audit.record import about_setting
 from documents.access import held_collection

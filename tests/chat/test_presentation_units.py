@@ -190,7 +190,9 @@ def test_each_type_makes_the_unit_it_should(conversation: Conversation, event_ty
     record(conversation, event)
 
     expected = 0 if event_type in WITHOUT_UNIT | ABOUT_ANOTHER else 1
-    assert len(drawn(conversation)) == expected
+    assert len(drawn(conversation)) == expected, (
+        "name it in WITHOUT_UNIT or ABOUT_ANOTHER, or have chat/presentation/units.py draw it"
+    )
     for unit in drawn(conversation):
         read(unit)
 

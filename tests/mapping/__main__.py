@@ -27,10 +27,11 @@ from tests.mapping.screens import Screen, screens  # noqa: E402
 
 MAP = ROOT / "docs/map"
 ACROSS: dict[str, tuple[str, Callable[[], Iterator[str]]]] = {
-    "by-setting": ("Settings: who reads each, which document tells of it", across.settings_lines),
-    "by-event": ("Events: class, golden files, who names the class", across.event_lines),
+    "by-setting": ("Settings: what each is, readers, documents, tests", across.settings_lines),
+    "by-event": ("Events: class, golden files, who names the class, tests", across.event_lines),
     "by-tool": ("Tools: where each is made, who names it, tests", across.tool_lines),
     "by-job": ("Jobs: doorway, and how often each comes by itself", across.job_lines),
+    "by-metric": ("Metrics: constant, where counted, dashboards, tests", across.metric_lines),
     "by-scope": ("Scopes: which views take each", across.scope_lines),
 }
 _TEMPLATE = re.compile(r"""["']([\w/.\-]+\.(?:html|txt|xml|json))["']""")
@@ -39,22 +40,13 @@ DRAWN = "Drawn from the code by `make map`; not edited by hand.\n"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing; fail if something would change"
-    )
-    check = parser.parse_args().check
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if it would")
     made = dict(files())
     kept = {path.name: path.read_text("utf-8") for path in MAP.glob("*.md")}
-    stale = sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name))
-    if check:
-        print(
-            "\n".join(
-                f"docs/map/{name} is not what the code says. Run `make map`, and commit it."
-                for name in stale
-            )
-            or "The map is what the code says."
-        )
-        return 1 if stale else 0
+    if parser.parse_args().check:
+        for name in sorted(name for name in {*made, *kept} if made.get(name) != kept.get(name)):
+            print(f"docs/map/{name} is not what the code says. Run `make map`, and commit it.")
+        return int(made != kept)
     for name in {*kept} - {*made}:
         (MAP / name).unlink()
     MAP.mkdir(exist_ok=True)
@@ -77,12 +69,8 @@ def files() -> Iterator[tuple[str, str]]:
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    return (
-        "\n\n".join(
-            [f"# {title}", DRAWN.strip(), *(part.strip() for part in parts if part.strip())]
-        )
-        + "\n"
-    )
+    said = [f"# {title}", DRAWN.strip(), *(part.strip() for part in parts if part.strip())]
+    return "\n\n".join(said) + "\n"
 
 
 def index() -> str:
@@ -90,9 +78,10 @@ def index() -> str:
     ways = [f"- [{title}]({name}.md)" for name, (title, _lines) in ACROSS.items()]
     ways += ["- [Scripts and style sheets](static.md)", "- [Tests of no package](tests.md)"]
     how = (
-        "For each package its modules with their first sentence and the names they have for others, who uses "
-        "its tables, its addresses with view, templates, actions and tests, its templates with who draws "
-        "them, its tests, and the documents that name it. How a change goes through them: "
+        "For each package its modules with their first sentence, the names they have for others and who uses "
+        "them (packages where modules are many), its tables with fields (`?`: may be null), constraints, "
+        "indexes and users, its addresses with view, templates, actions and tests, its templates with who "
+        "draws them, its tests, and the documents that name it. How a change goes through them: "
         "[adding.md](../adding.md), whose example is read beside the page of its package."
     )
     return page(
@@ -115,16 +104,12 @@ def package_parts(package: str, routes: list[Screen]) -> Iterator[str]:
     yield purposes().get(package, "")
     yield f"Documents that name it: {ticked(told)}." if told else ""
     yield "## Modules\n\n" + "\n".join(
-        f"- `{path}`: {about(path)}{listed(code.names(path))}"
+        f"- `{path}`: {about(path)}{listed(code.names(path))}{code.used_by(path)}"
         for path in code.SHOWN
         if path.parts[0] == package
     )
-    tables = [
-        f"- `{path}` (`{name}`): {ticked(users)}"
-        for name, path, users in code.users_of_models(package)
-        if users
-    ]
-    yield "## Who uses its tables\n\n" + "\n".join(tables) if tables else ""
+    tables = list(code.tables(package))
+    yield "## Tables\n\n" + "\n".join(tables) if tables else ""
     yield "## Addresses\n\n" + "\n".join(map(screen_line, routes)) if routes else ""
     drawn = [line for path in code.TEMPLATES if (line := template_line(path, package))]
     yield "## Templates\n\n" + "\n".join(drawn) if drawn else ""
@@ -170,10 +155,8 @@ def static_lines() -> str:
     used = code.naming(re.compile(r"""["'](?:\./)?([\w/.\-]+\.(?:js|css))["']"""), code.TEMPLATES)
     lines = []
     for path in sorted(path.relative_to(ROOT) for path in kinds if "vendor" not in path.parts):
-        users = used.get(str(path).removeprefix("static/"), [])
-        lines.append(
-            f"- `{path}`: {code.comment(path)}" + (f" In {ticked(users)}" if users else "")
-        )
+        users = ticked(used.get(str(path).removeprefix("static/"), []))
+        lines.append(f"- `{path}`: {code.comment(path)}{f' In {users}' if users else ''}")
     return "\n".join(lines)
 
 

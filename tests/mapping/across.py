@@ -1,78 +1,79 @@
-"""What goes across packages, as tables of the map: settings, events, tools, jobs, scopes."""
+"""What goes across packages, as tables of the map: settings, events, tools, jobs, metrics, scopes."""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.utils.module_loading import autodiscover_modules
 
-from jobs import registry
-from tests.architecture.sources import MODULES, ROOT, nodes_of, parsed
-from tests.mapping.code import DOCUMENTS, SHOWN, TESTS, fewer, naming, ticked
+from harness import events
+from jobs import metrics, registry
+from tests.architecture.sources import MODULES, ROOT
+from tests.mapping import code
 from tests.mapping.screens import screens
 
-SETTING = re.compile(r"\b([A-Z]+_[A-Z_0-9]+)\b")
-_WORD = re.compile(r"""["']([a-z_]+)["']""")
+_SETTING = re.compile(r'(?ms)^(AGENTSITE_\w+)\b[^\n]*=(?:(?!\n\w|\n""").)*(?:\n"""(.*?)""")?')
+_TOOL = re.compile(r'\b\w*Tool\(\s*name="([a-z_]+)"')
+_FROM_TABLES = re.compile(r'"(agentsite_\w+)"')
+_MOST_TESTS = 8
+MONITORING = sorted(path.relative_to(ROOT) for path in (ROOT / "docs/monitoring").glob("*.*"))
 
 
 def settings_lines() -> Iterator[str]:
-    """The setting, where it is read, and which documents tell of it."""
+    """The setting in a sentence, where it is read, and which documents and tests name it."""
     own = Path("agentsite/settings.py")
-    ends = [
-        node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-        for node in parsed(own).body
-        if isinstance(node, ast.Assign | ast.AnnAssign)
-    ]
-    made = {end.id for end in ends if isinstance(end, ast.Name)}
-    read = naming(SETTING, [path for path in MODULES if path != own])
-    told = naming(SETTING, DOCUMENTS)
-    for name in sorted(
-        one for one in made if one.startswith("AGENTSITE_") and hasattr(settings, one)
-    ):
-        yield f"- `{name}`: {_with(ticked(fewer(read.get(name, []))), ticked(told.get(name, [])))}"
+    groups = (tuple(MODULES), code.DOCUMENTS, code.TESTS)
+    read, told, tried = map(code.holding, groups)
+    for name, said in sorted(dict(_SETTING.findall(code.text_of(own))).items()):
+        if hasattr(settings, name):
+            users = [path for path in read.get(name, []) if path != own]
+            named = (code.ticked(code.fewer(users)), code.ticked(told.get(name, [])))
+            yield f"- `{name}`: {_with(code.sentence(said), *named, _tests(tried.get(name, [])))}"
 
 
 def event_lines() -> Iterator[str]:
-    """The event's type, its class, its golden files, and the modules that name the class."""
-    named = naming(re.compile(r"\b([A-Z][a-z]\w+)\b"), SHOWN)
+    """The event's type, its class, its golden files, the modules that name the class, and tests that name
+    the class or the type."""
+    named, tried = code.holding(code.SHOWN), code.holding(code.TESTS)
     golden: dict[str, list[Path]] = {}
     for path in sorted((ROOT / "tests/golden/events").rglob("*.json")):
         golden.setdefault(path.stem, []).append(path.relative_to(ROOT))
-    for path in SHOWN:
-        for node in parsed(path).body:
-            kind = _type_of(node) if isinstance(node, ast.ClassDef) else ""
-            if kind and isinstance(node, ast.ClassDef) and path.stem == "events":
-                others = [each for each in named.get(node.name, []) if each != path]
-                parts = (ticked(golden.get(kind, [])), ticked(fewer(others)))
-                yield f"- `{kind}`: `{path}` (`{node.name}`); {_with(*parts)}"
+    for kind, one in _events():
+        path = code.module_of(one)
+        others = [each for each in named.get(one.__name__, []) if each != path]
+        tests = list(dict.fromkeys([*tried.get(f'"{kind}"', []), *tried.get(one.__name__, [])]))
+        parts = (code.ticked(golden.get(kind, [])), code.ticked(code.fewer(others)), _tests(tests))
+        yield f"- `{kind}`: `{path}` (`{one.__name__}`); {_with(*parts)}"
 
 
-def _type_of(node: ast.ClassDef) -> str:
-    for each in node.body:
-        if isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == "type":
-            value = each.value
-            return str(value.value) if isinstance(value, ast.Constant) else ""
-    return ""
+def _events() -> Iterator[tuple[str, type[Any]]]:
+    """Those of the union and what stands in them, then those of apps."""
+    todo: list[type[Any]] = [each for each in vars(events).values() if isinstance(each, type)]
+    for one in todo:
+        kind = getattr(one, "model_fields", {}).get("type")
+        if kind is not None and isinstance(kind.default, str):
+            yield kind.default, one
+    below = events.AppEvent.__subclasses__()
+    for app in below:
+        below += app.__subclasses__()
+    ours = [app for app in below if (ROOT / app.__module__.partition(".")[0]).is_dir()]
+    for app in sorted(set(ours) - set(todo), key=lambda each: (each.__module__, each.__name__)):
+        if isinstance(kind := app.model_fields["type"].default, str):
+            yield kind, app
 
 
 def tool_lines() -> Iterator[str]:
     """The tool, the module that makes it, others that name it, and tests."""
-    named, tried = naming(_WORD, SHOWN), naming(_WORD, TESTS)
-    for path in SHOWN:
-        for node in nodes_of(path):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Tool"):
-                for word in node.keywords:
-                    if word.arg == "name" and isinstance(word.value, ast.Constant):
-                        name = str(word.value.value)
-                        others = [each for each in named.get(name, []) if each != path]
-                        tests = sorted(
-                            tried.get(name, []), key=lambda each: path.stem not in each.stem
-                        )
-                        yield f"- `{name}`: `{path}`; {_with(ticked(others), ticked(tests[:4]))}"
+    named, tried = code.holding(code.SHOWN), code.holding(code.TESTS)
+    for path in code.SHOWN:
+        for name in _TOOL.findall(code.text_of(path)):
+            others = [each for each in named.get(f'"{name}"', []) if each != path]
+            tests = sorted(tried.get(f'"{name}"', []), key=lambda each: path.stem not in each.stem)
+            yield f"- `{name}`: `{path}`; {_with(code.ticked(others), code.ticked(tests[:4]))}"
 
 
 def job_lines() -> Iterator[str]:
@@ -82,6 +83,26 @@ def job_lines() -> Iterator[str]:
         place = job.function.__module__.replace(".", "/") + ".py"
         every = f"; every `{job.every}`" if job.every else ""
         yield f"- `{name}`: `{place}` (`{job.function.__name__}`){every}"
+
+
+def metric_lines() -> Iterator[str]:
+    """The metric, its constant, its labels, the modules that count it, and what names it."""
+    those = code.users_of()[Path("jobs/metrics.py")]
+    for constant, metric in vars(metrics).items():
+        if name := getattr(metric, "_name", ""):
+            users = code.ticked(path for path in those if constant in code.words_of(path))
+            labels = ", ".join(getattr(metric, "_labelnames", ()))
+            parts = (labels and f"by {labels}", f"counted in {users}", *_about_metric(name))
+            yield f"- `{name}`: `jobs/metrics.py` (`{constant}`); {_with(*parts)}"
+    tables = Path("agentsite/metrics.py")
+    for name in _FROM_TABLES.findall(code.text_of(tables)):
+        yield f"- `{name}`: from tables, `{tables}`; {_with(*_about_metric(name))}"
+
+
+def _about_metric(name: str) -> Iterator[str]:
+    word = re.compile(rf"{name}(?:_total|_bucket|_count|_sum)?\b")
+    for paths in (MONITORING, [Path("docs/operations.md")], code.TESTS):
+        yield code.ticked(path for path in paths if word.search(code.text_of(path)))
 
 
 def scope_lines() -> Iterator[str]:
@@ -95,6 +116,11 @@ def scope_lines() -> Iterator[str]:
         yield f"\n## `{scope}`\n"
         for module, views in sorted(modules.items()):
             yield f"- `{module}`: {', '.join(sorted(set(views)))}"
+
+
+def _tests(paths: Sequence[Path]) -> str:
+    more = f" and {len(paths) - _MOST_TESTS} more" if len(paths) > _MOST_TESTS else ""
+    return f"tests {code.ticked(paths[:_MOST_TESTS])}{more}" if paths else ""
 
 
 def _with(*parts: str) -> str:

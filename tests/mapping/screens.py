@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from tests.architecture.routes import page_routes
-from tests.architecture.sources import PACKAGES, ROOT, parsed
+from tests.architecture.sources import PACKAGES, ROOT
 from tests.mapping.code import TESTS, imports, text_of
 
 _PLAIN = {"harness", "wire", "reading", "net", "live", "jobs", "rendering"}
 _DOORS = {"api", "v1", "agui"}
 _HOLE = re.compile(r"<[^>]*>|\(\?P<\w+>(?:[^()]|\([^()]*\))*\)|\{[^{}]*\}")
 _ADDRESS = re.compile(r"""["'](/[^"'\s?#]*)""")
+_PART = re.compile(
+    r"^(?:@[^\n]*\n(?:[ )][^\n]*\n)*)*(?:class|def|async def) (\w+)|^(\w+)(?:: [^=\n]+)? = ", re.M
+)
+"""Where something of a module begins, with what stands above it."""
+_DRAWN = re.compile(r"""["']([\w/.\-]+\.html)["']""")
+_QUOTED = re.compile(r'\bf"([^"\n]*)"|"[^"\n]*"|#.*')
+_USED = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b(?!=[^=])")
 _MOST_TESTS = 4
 
 
@@ -36,16 +42,14 @@ class Screen:
 
 
 @cache
-def screens() -> tuple[Screen, ...]:
-    return tuple(_screens())
-
-
-def _screens() -> Iterator[Screen]:
+def screens() -> list[Screen]:
+    found = []
     for route in page_routes():
         view = inspect.unwrap(route.view)
         view = getattr(view, "view_class", None) or getattr(view, "cls", None) or view
         if (view.__module__ or "").partition(".")[0] in PACKAGES and hasattr(view, "__qualname__"):
-            yield _screen(route.pattern, view)
+            found.append(_screen(route.pattern, view))
+    return found
 
 
 def _screen(pattern: str, view: Any) -> Screen:
@@ -88,27 +92,29 @@ class _Said:
 @cache
 def _reached(module: Path, begin: str) -> _Said:
     """What a view names, with the functions and constants of its module that it leads to."""
-    there: dict[str, ast.stmt] = {}
-    for node in parsed(module).body:
-        targets = [getattr(node, "name", None)]
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            ends = node.targets if isinstance(node, ast.Assign) else [node.target]
-            targets = [end.id for end in ends if isinstance(end, ast.Name)]
-        there.update({name: node for name in targets if name})
-    names, templates, todo = set(), set(), [begin]
+    there = _parts(module)
+    names, templates, todo = set[str](), set[str](), {begin}
     while todo:
         name = todo.pop()
-        if name in names:
-            continue
         names.add(name)
-        for each in ast.walk(there[name]) if name in there else ():
-            if isinstance(each, ast.Name):
-                todo.append(each.id)
-            elif isinstance(each, ast.Constant) and isinstance(each.value, str):
-                templates.update(
-                    [f"templates/{each.value}"] if each.value.endswith(".html") else []
-                )
+        if name in there:
+            todo |= there[name].names - names
+            templates |= there[name].templates
     return _Said(frozenset(names), frozenset(templates))
+
+
+@cache
+def _parts(module: Path) -> dict[str, _Said]:
+    """Each function, class and constant of a module with what it names itself."""
+    text = re.sub(r'"{3}.*?"{3}', "", text_of(module), flags=re.S)
+    begun = list(_PART.finditer(text))
+    found = {}
+    for one, after in zip_longest(begun, begun[1:]):
+        part = text[one.start() : after.start() if after else None]
+        drawn = {f"templates/{name}" for name in _DRAWN.findall(part)}
+        used = _USED.findall(_QUOTED.sub(r"\1", part))
+        found[one[1] or one[2]] = _Said(frozenset(used), frozenset(drawn))
+    return found
 
 
 @cache
