@@ -49,7 +49,6 @@ def main() -> int:
         return int(made != kept)
     for name in {*kept} - {*made}:
         (MAP / name).unlink()
-    MAP.mkdir(exist_ok=True)
     for name, text in made.items():
         (MAP / name).write_text(text, "utf-8")
     return 0
@@ -104,7 +103,7 @@ def package_parts(package: str, routes: list[Screen]) -> Iterator[str]:
     yield purposes().get(package, "")
     yield f"Documents that name it: {ticked(told)}." if told else ""
     yield "## Modules\n\n" + "\n".join(
-        f"- `{path}`: {about(path)}{listed(code.names(path))}{code.used_by(path)}"
+        f"- `{path}`: {about(path)}{code.names(path)}{code.used_by(path)}"
         for path in code.SHOWN
         if path.parts[0] == package
     )
@@ -115,10 +114,6 @@ def package_parts(package: str, routes: list[Screen]) -> Iterator[str]:
     yield "## Templates\n\n" + "\n".join(drawn) if drawn else ""
     tests = [f"- `{path}`: {about(path)}" for path in code.TESTS if path.parts[1] == package]
     yield "## Tests\n\n" + "\n".join(tests) if tests else ""
-
-
-def listed(names: list[str]) -> str:
-    return f" *{', '.join(names)}*" if names else ""
 
 
 def screen_line(screen: Screen) -> str:

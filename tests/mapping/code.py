@@ -69,9 +69,10 @@ def titled(path: Path) -> str:
     return " ".join(re.sub(r"\{%.*?%\}", "", said).split())
 
 
-def names(path: Path) -> list[str]:
+def names(path: Path) -> str:
     """The classes and functions that a module has for others."""
-    return [str(name) for name in _NAMES.findall(text_of(path))]
+    found = ", ".join(_NAMES.findall(text_of(path)))
+    return f" *{found}*" if found else ""
 
 
 @cache
