@@ -35,6 +35,7 @@ from reading.programs import (
     GIT_TWINS,
     GIT_UNSAID,
     INTERPRETERS,
+    JOINING,
     NAMES_IN_A_FILE,
     OPERANDS,
     PLAIN,
@@ -78,7 +79,9 @@ def _starts_no_other(words: Sequence[str], named: int, depth: int = 0) -> bool:
         return name != "git" or _git_starts_no_other(words, named)
     if name in WRAPPERS:
         place = _begun(name, words[:named])
-        return place is not None and _starts_no_other(words[place:], named - place, depth + 1)
+        if place is None or (name in JOINING and any(map(_SHELL.search, rest))):
+            return False
+        return _starts_no_other(words[place:], named - place, depth + 1)
     if name == "git":
         return _git_starts_no_other(words, named)
     if name in INTERPRETERS and not _interprets_what_is_named(name, words, named, depth):
@@ -90,6 +93,9 @@ def _starts_no_other(words: Sequence[str], named: int, depth: int = 0) -> bool:
     return not _begins_any(STARTING.get(name, ()), rest)
 
 
+_SHELL = re.compile(r"[;|&<>()$`\n]")
+_KNOWN = WRAPPERS | INTERPRETERS | PLAIN | STARTING.keys()
+_MAY_START = WRAPPERS | INTERPRETERS | STARTING.keys() | {"git"}
 _VERSION = re.compile(r"[-.]?[0-9]{1,4}(?:\.[0-9]{1,4}){0,4}\Z|\.(?:basic|tiny|nox)\Z")
 
 
@@ -100,21 +106,25 @@ def _assigns(word: str) -> bool:
 
 def _family(name: str) -> str:
     """What a program is called without its version (`python3.11`, `gcc-12`)."""
-    return name if name in WRAPPERS | INTERPRETERS | PLAIN else _VERSION.sub("", name) or name
+    return name if name in _KNOWN else _VERSION.sub("", name) or name
 
 
 def _begun(name: str, named: Sequence[str], more: int = 0) -> int | None:
     """Where the program stands that a wrapper starts; None where these words do not surely name one. What
-    follows an option may be its value; `more` words without a hyphen stand before it."""
+    follows an option may be its value, unless it is called like a program that may start others; `more`
+    words without a hyphen stand before it."""
     operands, alone = OPERANDS.get(name, 0) + more, ALONE.get(name, frozenset[str]())
     for place, word in enumerate(named):
         before = named[place - 1] if place else ""
         is_value = before.startswith("-") and before != "--" and before not in alone
-        if not place or word.startswith("-") or is_value or _assigns(word):
+        if not place or word.startswith("-") or _assigns(word):
             continue
-        if not operands:
+        if not (is_value or operands):
             return place
-        operands -= 1
+        if _family(basename(word)) in _MAY_START:
+            return None
+        if not is_value:
+            operands -= 1
     return None
 
 
@@ -124,14 +134,15 @@ _RUNNING_MORE = frozenset({"dlx", "exec", "run"})
 
 def _interprets_what_is_named(name: str, words: Sequence[str], named: int, depth: int) -> bool:
     """Whether the rule says what such a program runs, and that starts no other."""
-    at = 2 if words[1] in RUNNING else 1
-    place = _begun(name, ("", *words[at:named]), int(at == 2 and name in CONTAINED))
-    behind = next((word for word in words[named:] if not word.startswith("-")), "")
-    if place is None or behind in _RUNNING_MORE:
+    at = next(
+        (place + 1 for place in (1, 2) if words[place : place + 1] and words[place] in RUNNING), 1
+    )
+    place = _begun(name, ("", *words[at:named]), int(at > 1 and name in CONTAINED))
+    if place is None or not _RUNNING_MORE.isdisjoint(words[named:]):
         return False
     inner = at + place - 1
     named_by_it = at == 1 and name not in FETCHED and "-m" not in words[at:inner]
-    return named_by_it or _starts_no_other(words[inner:], named - inner)
+    return named_by_it or _starts_no_other(words[inner:], named - inner, depth + 1)
 
 
 def _git_starts_no_other(words: Sequence[str], named: int) -> bool:

@@ -28,18 +28,25 @@ WRAPPERS = _words(
 )
 """Run the command that their words, their input or their variables say, or change what later words mean."""
 
+JOINING = _words(
+    "at batch entr eval hyperfine mosh nix-shell parallel rsh runuser script sg ssh sshpass su watch watchexec "
+    "xterm"
+)
+"""Those of them that make one line of their words, which a shell reads."""
+
 OPERANDS: Mapping[str, int] = {
     **dict.fromkeys(_words("chroot chrt faketime flock gosu gtimeout mosh perf prlimit rsh"), 1),
     **dict.fromkeys(_words("run-parts setarch setuidgid sg ssh su-exec taskset timeout"), 1),
     **dict.fromkeys(_words("bwrap expect firejail gdb lldb parallel proot socat su"), 99),
-    **dict.fromkeys(_words("systemd-nspawn tmux"), 99),
+    **dict.fromkeys(_words("hyperfine nix-shell runuser script systemd-nspawn tmux"), 99),
 }
 """Words without a hyphen that wrappers take before the program that they start; of many, nobody tells where
 it stands."""
 ALONE: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(_words("bash dash ksh sh zsh"), frozenset({"-c"})),
     **dict.fromkeys(_words("perl ruby node"), frozenset({"-e"})),
-    **dict.fromkeys(_words("python pypy"), _words("-c -m -u -B -I -s -E")),
+    **dict.fromkeys(_words("python python2 python3 pypy"), _words("-c -m -u -B -I -s -E")),
+    "npx": _words("-y --yes"),
     "sed": _words("-n -r -E -i -s -u -z"),
     "sudo": _words("-n -E -H -k"),
     "make": _words("-s -k -B"),
@@ -56,14 +63,16 @@ INTERPRETERS = _words(
     "pixi pnpm podman podman-compose poetry pre-commit psql pyenv python python2 python3 R Rscript rake "
     "pypy rbenv rebar3 ruby runc runghc rustup rye sbt scala screen sed sftp snap sphinx-build sqlite3 "
     "stack svn swift tclsh terraform tofu tox ts-node tsx turbo uv uvx vagrant vi view vim "
-    "vimdiff volta wish yarn zig bunx cProfile coverage pdb timeit trace"
+    "vimdiff volta wish yarn zig bunx cProfile coverage pdb profile timeit trace"
 )
 """Run a program that is written on the line, in a file, or in a container or environment of theirs."""
 
-RUNNING = _words("dlx exec run shell sh ssh x")
+RUNNING = _words("dlx exec rsh run shell sh ssh x")
 """Subcommands of such programs by which they run whatever follows."""
 
-CONTAINED = _words("buildah crictl ctr docker kubectl nerdctl oc podman runc")
+CONTAINED = _words(
+    "buildah crictl ctr docker docker-compose incus kubectl lxc nerdctl oc podman podman-compose runc"
+)
 """Those that take a container or an image before what runs in it."""
 FETCHED = _words("bunx npx uvx")
 """Those whose next word is the program that they fetch and start."""
@@ -125,6 +134,7 @@ STARTING: Mapping[str, tuple[str, ...]] = {
         *("-prov", "--prov", "-conf", "--conf", "-pre", "--pre", "-post", "--post"),
     ),
     "tcpdump": ("-z",),
+    "emacs": ("-e", "-f", "-l", "--e", "--f", "--l", "--script", "-script"),
     "tshark": ("-X",),
     "nmap": ("--scr", "-scr", "--dat", "-dat", "--resu", "-resu"),
     **dict.fromkeys(
