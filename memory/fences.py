@@ -40,8 +40,8 @@ class Among(Func):
     def _asked(self, compiler: Any, form: str) -> Any:
         column, keys = self.source_expressions
         of, given = compiler.compile(column)
-        # No index is of a sum.
         those, keyed = compiler.compile(keys)
+        # No index is of a sum.
         return form % (f"({of} + 0)" if self.for_each else of, those), [*given, *keyed]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from django.db.models import F, QuerySet
@@ -90,7 +90,6 @@ def search_memories(
     at: datetime | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
-    kinds: Sequence[str] = (),
     for_agents: bool = False,
 ) -> Recalled:
     """Those of `stores` that the person sees and that fit the question. `at`: what was true then; None:
@@ -102,7 +101,7 @@ def search_memories(
     held, audiences = _seen(stores.visible_to(user))
     moments = {"at": at, "since": since, "until": until}
     given = {name: moment for name, moment in moments.items() if moment is not None}
-    asked = _asked(frozenset(given), frozenset(kinds), for_agents)
+    asked = _asked(frozenset(given), for_agents)
     narrowed = {**given, "stores": held}
     keys = INDEX.candidates(Memory, question.terms, audiences)
     by_vectors = find_near(
@@ -139,8 +138,8 @@ class _Asked(NamedTuple):
     vectors: Prepared[tuple[int, bytes | memoryview]]
 
 
-@lru_cache(maxsize=128)
-def _asked(moments: frozenset[str], kinds: frozenset[str], for_agents: bool) -> _Asked:
+@cache
+def _asked(moments: frozenset[str], for_agents: bool) -> _Asked:
     """`moments`: the names of those that are given."""
 
     def rows(given: Given) -> QuerySet[Memory]:
@@ -151,8 +150,6 @@ def _asked(moments: frozenset[str], kinds: frozenset[str], for_agents: bool) -> 
             getattr(given, name) if name in moments else None for name in ("since", "until")
         )
         found = found.known_between(since, until)
-        if kinds:
-            found = found.filter(kind__in=sorted(kinds))
         return found.trusted() if for_agents else found
 
     return _Asked(

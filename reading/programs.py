@@ -29,8 +29,8 @@ WRAPPERS = _words(
 """Run the command that their words, their input or their variables say, or change what later words mean."""
 
 JOINING = _words(
-    "at batch entr eval hyperfine mosh nix-shell parallel rsh runuser script sg ssh sshpass su watch watchexec "
-    "xterm"
+    "at batch entr eval hyperfine mosh nix-shell parallel rsh runuser script sg ssh sshpass su watch "
+    "watchexec xterm"
 )
 """Those of them that make one line of their words, which a shell reads."""
 

@@ -55,9 +55,9 @@ class SubagentQuerySet(models.QuerySet["Subagent"]):
         would wake it."""
         child = OuterRef("child")
         below = Subagent.objects.live().filter(parent=child)
-        rests = Q(child__status=Conversation.Status.IDLE, child__owes_run=False) & ~Q(
-            child__stop_reason__in=["requires_action", WAITS_FOR_WORKER]
-        )
+        rests = Q(
+            child__status=Conversation.Status.IDLE, child__owes_run=False, child__queued_count=0
+        ) & ~Q(child__stop_reason__in=["requires_action", WAITS_FOR_WORKER])
         on_their_way = (
             Exists(below)
             | Exists(Wake.objects.waiting().filter(conversation=child))

@@ -17,12 +17,16 @@ would take the processor from what they wait for."""
 
 
 def until(
-    holds: Callable[[], Any], seconds: float = PATIENCE, explain: Callable[[], str] = str
+    holds: Callable[[], Any],
+    seconds: float = PATIENCE,
+    explain: Callable[[], str] = str,
+    longest: float = LONGEST,
 ) -> Any:
-    """Wait for something that others bring about; its value, or an assertion error."""
+    """Wait for something that others bring about; its value, or an assertion error. What passes by is looked
+    for as often as it lasts: `longest`."""
     began = time.monotonic()
     while not (value := holds()):
         waited = time.monotonic() - began
         assert waited < seconds, f"it did not come about in time\n{explain()}"
-        time.sleep(min(max(SHORTEST, waited / 10), LONGEST))
+        time.sleep(min(max(SHORTEST, waited / 10), longest))
     return value

@@ -60,13 +60,14 @@ def create_collection(
 
 
 def _held_beside(actor: User, organisation: Organisation, *, shared: bool) -> int:
-    """How many count with one more. Whose they are is locked, or two at once would be one too many."""
+    """How many count with one more. Whose they are is locked, or two at once would be one too many; the
+    organisation first, as by who closes an account."""
+    Organisation.objects.select_for_update(no_key=True).filter(pk=organisation.pk).first()
     there = Collection.objects.filter(organisation=organisation)
     if shared:
-        Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
         return there.filter(owner=None).count()
     place = whose_place(actor)
-    User.objects.select_for_update(no_key=True).get(pk=place)
+    User.objects.select_for_update(no_key=True).filter(pk=place).first()
     return there.filter(owner__in=sharing_place(place)).count()
 
 

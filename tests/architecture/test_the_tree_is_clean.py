@@ -27,7 +27,7 @@ _HOST = re.compile("|".join(re.escape(host) for host in _HOSTS), re.IGNORECASE)
 _SLASH = "/"
 _MACHINE_PATH = re.compile(
     # The home that a sandbox shows is nobody's.
-    rf"(?<![\w.\->{_SLASH}]){_SLASH}(?:work|home(?!{_SLASH}agent\")|Users|tmp{_SLASH}brief){_SLASH}[\w.\-]"
+    rf"(?<![\w.\-{_SLASH}]){_SLASH}(?:work|home(?!{_SLASH}agent\")|Users|tmp{_SLASH}brief){_SLASH}[\w.\-]"
     rf"|(?<![\w.\-{_SLASH}]){_SLASH}root{_SLASH}\.?\w"
 )
 # A row of a list that readers do not have, in prose or behind a test's name.
@@ -86,7 +86,9 @@ def test_no_file_names_a_package_registry():
 
 
 def test_no_file_names_a_path_of_somebodys_machine():
-    assert not lines_with(_MACHINE_PATH)
+    """The map lists addresses, in which such words stand behind a parameter."""
+    found = lines_with(_MACHINE_PATH)
+    assert not [line for line in found if not line.startswith("docs/map/")]
 
 
 @pytest.mark.parametrize("row", ["(S-{})", "S-{}, of old", "async def test_it_runs_s{}("])

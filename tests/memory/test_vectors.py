@@ -119,10 +119,8 @@ def test_before_its_vector_is_made_a_memory_is_found_by_its_words(alice, shared)
     assert found(alice, "Who is Petronella of the warehouse?")[0] == WAREHOUSE
 
 
-def test_kinds_times_and_trust_narrow_what_vectors_find_as_what_words_find(alice, shared):
+def test_times_and_trust_narrow_what_vectors_find_as_what_words_find(alice, shared):
     memory = known(alice, shared)
-    assert found(alice, kinds=["fact"]) == [WAREHOUSE]
-    assert found(alice, kinds=["lesson"]) == []
     assert found(alice, at=memory.created_at - timedelta(days=1)) == []
     Memory.objects.update(untrusted=True, confirmed_at=None)
     assert found(alice) == [WAREHOUSE]

@@ -504,10 +504,15 @@ def test_a_subagent_that_nobody_works_at_is_called_that(staff: User, client_of: 
     assert not told()  # a run is owed
     Conversation.objects.filter(pk=child.pk).update(owes_run=False)
     assert told()
-    for column, value in (("stop_reason", "requires_action"), ("status", "running")):
-        Conversation.objects.filter(pk=child.pk).update(**{column: value})
+    rests = {"stop_reason": "end_turn", "status": "idle", "queued_count": 0}
+    for column, value in (
+        ("stop_reason", "requires_action"),
+        ("status", "running"),
+        ("queued_count", 1),  # a person may let go on what she holds
+    ):
+        Conversation.objects.filter(pk=child.pk).update(**{**rests, column: value})
         assert not told()
-        Conversation.objects.filter(pk=child.pk).update(stop_reason="end_turn", status="idle")
+    Conversation.objects.filter(pk=child.pk).update(**rests)
     log.append(child.pk, [Entry.of(WakeRequested(delay_seconds=60, reason="r", note="n"))])
     assert not told()
     Wake.objects.all().delete()
