@@ -14,16 +14,18 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import QuerySet
 
 from jobs.prepared import Prepared
-from memory.models import Vector
 
 from .codes import BYTES, WORDS, as_words, distances, least
 from .contract import Vectors
+
+if TYPE_CHECKING:
+    from memory.models import Vector
 
 MOST = 400_000
 """Codes of one process, of 136 bytes each; of more, the audiences that were asked last, and their newest."""

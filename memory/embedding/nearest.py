@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import QuerySet
 
 from memory.fences import Among
-from memory.models import Vector
 from memory.retrieval.ranking import Near
 
 from .codes import as_words, code_of
 from .contract import KEPT, WIDTH, Embedder, Scale, Vectors
 from .held import held
+
+if TYPE_CHECKING:
+    from memory.models import Vector
 
 LOOKED_UP = 400
 """Vectors that are compared exactly, beside those of rows that words found."""
