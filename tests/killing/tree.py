@@ -83,13 +83,14 @@ def is_begun(root: int) -> bool:
 
 
 def is_done(root: int) -> bool:
-    """Nobody works, or is owed anything. The conversations are read last: what one of the others had told
-    them by then stands in them."""
+    """Nobody works, or is owed anything, and the lead has heard of each rest. Conversations are read last:
+    what one of the others had told them by then stands in them."""
     rows = Subagent.objects.filter(root=root)
     mates = Teammate.objects.select_related("team", "conversation")
     nothing_is_owed = (
         rows.count() == len(CHILDREN)
         and [each.told for each in mates] == [Status.IDLE]
+        and not any(each.conversation.news_seq > each.rest_seq for each in mates)
         and not Mail.objects.unread().exists()
         and not rows.filter(told_at=None).exists()
         and not Run.objects.filter(state=Run.State.RUNNING).exists()
