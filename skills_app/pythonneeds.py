@@ -19,8 +19,9 @@ from pydantic import BaseModel, ConfigDict
 MOST = 50
 """Of one skill."""
 LONGEST = 200
-LONGEST_BLOCK = 10_000
-"""Characters."""
+LONGEST_BLOCK = 4_000
+LONGEST_IN_ALL = 40_000
+"""Characters, of one script and of a skill's together: the reader of TOML takes the square of them."""
 _BEGIN, _END = "# /// script", "# ///"
 
 
@@ -58,12 +59,16 @@ def needs_of(
     files: Mapping[str, bytes], declared: Iterable[str], warnings: list[str]
 ) -> PythonNeeds:
     """`declared`: those of the manifest. What cannot be read is left out, and told in the warnings."""
-    packages, conditions = list(declared), []
+    packages, conditions, room = list(declared), [], LONGEST_IN_ALL
     for path, data in files.items():
         if not path.endswith(".py") or _BEGIN.encode() not in data:
             continue
         try:
-            named, python = _in_script(data.decode(errors="replace"))
+            block = _block_of(data.decode(errors="replace"))
+            room -= len(block)
+            if room < 0:
+                raise ValueError(_("all such blocks together are too long."))
+            named, python = _said_in(block) if block else ([], "")
         except ValueError as problem:
             warnings.append(
                 _("What %(path)s says it needs cannot be read: %(why)s")
@@ -82,17 +87,20 @@ def needs_of(
     return PythonNeeds(packages=tuple(kept), python=python)
 
 
-def _in_script(text: str) -> tuple[list[str], str]:
-    """Packages, and conditions on the interpreter. Raises ValueError."""
+def _block_of(text: str) -> str:
+    """What a script says of itself; empty: nothing. Raises ValueError."""
     blocks = list(_blocks(text))
-    if not blocks:
-        return [], ""
     if len(blocks) > 1:
         raise ValueError(_("it holds two such blocks"))
-    if len(blocks[0]) > LONGEST_BLOCK:
+    if blocks and len(blocks[0]) > LONGEST_BLOCK:
         raise ValueError(_("it is longer than %(most)d characters.") % {"most": LONGEST_BLOCK})
+    return blocks[0] if blocks else ""
+
+
+def _said_in(block: str) -> tuple[list[str], str]:
+    """Packages, and conditions on the interpreter. Raises ValueError."""
     try:
-        found = tomllib.loads(blocks[0])
+        found = tomllib.loads(block)
     except RecursionError:
         raise ValueError(_("it opens too many brackets")) from None
     named = found.get("dependencies", [])

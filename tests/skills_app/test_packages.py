@@ -96,7 +96,7 @@ def test_scripts_and_the_manifest_say_together_what_is_needed():
         script("dependencies = ["),
         script('requires-python = "some"'),
         script(f'dependencies = ["tables"] # {"x" * 20_000}'),
-        script("a = " + "[" * 5_000),
+        script("a = " + "[" * 3_000),
         script() + script(),
         b"# /// script\n# dependencies = []\nimport tables\n",
         script('dependencies = ["' + "x" * 300 + '"]'),
@@ -108,6 +108,15 @@ def test_a_block_that_cannot_be_read_is_a_warning_and_keeps_from_being_published
     assert folder.python == PythonNeeds()
     assert len(folder.warnings) == 1
     assert faults_of(folder) == list(folder.warnings)
+
+
+def test_blocks_of_many_scripts_are_read_to_a_bound():
+    """TOML is read in the square of its length: what one skill has of it is bounded as a whole."""
+    long = script('dependencies = ["tables"]', "#" * 3_900)
+    folder = read_folder(skill({f"scripts/{number}.py": long for number in range(12)}))
+    assert folder.python.packages == ("tables",)
+    assert len(folder.warnings) == 2
+    assert all("together are too long" in warning for warning in folder.warnings)
 
 
 def test_a_package_by_an_address_keeps_a_manifest_from_being_read():
