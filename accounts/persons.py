@@ -86,6 +86,16 @@ def sharing_place(place: int) -> QuerySet[User]:
     return User.objects.filter(Q(pk=place) | Q(made_by=place)).order_by()
 
 
+def hold_place(account: User, organisation: Organisation | None) -> QuerySet[User]:
+    """Lock what a limit of a person's is counted under, in the transaction this is called in; all accounts
+    that share her place. The organisation comes first, as for who closes an account."""
+    if organisation is not None:
+        Organisation.objects.select_for_update(no_key=True).filter(pk=organisation.pk).first()
+    place = whose_place(account)
+    User.objects.select_for_update(no_key=True).filter(pk=place).first()
+    return sharing_place(place)
+
+
 def persons_among(people: Collection[int], services: Collection[Collection[int]]) -> int:
     """How many different persons at least have spoken: `people` for themselves, and others through
     service accounts, each given as all who stand behind it.

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from accounts.permissions import may_manage, require_member
-from accounts.persons import sharing_place, whose_place
+from accounts.persons import hold_place
 from audit.models import AuditEntry
 from audit.record import about_setting
 from documents.access import held_collection
@@ -60,15 +60,10 @@ def create_collection(
 
 
 def _held_beside(actor: User, organisation: Organisation, *, shared: bool) -> int:
-    """How many count with one more. Whose they are is locked, or two at once would be one too many; the
-    organisation first, as by who closes an account."""
-    Organisation.objects.select_for_update(no_key=True).filter(pk=organisation.pk).first()
+    """How many count with one more. Whose they are is locked, or two at once would be one too many."""
     there = Collection.objects.filter(organisation=organisation)
-    if shared:
-        return there.filter(owner=None).count()
-    place = whose_place(actor)
-    User.objects.select_for_update(no_key=True).filter(pk=place).first()
-    return there.filter(owner__in=sharing_place(place)).count()
+    hers = hold_place(actor, organisation)
+    return (there.filter(owner=None) if shared else there.filter(owner__in=hers)).count()
 
 
 def delete_collection(*, actor: User, collection: Collection) -> None:

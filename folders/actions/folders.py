@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Membership, Organisation, User
 from accounts.permissions import require_member
+from accounts.persons import hold_place
 from agents.models import Agent
 from audit.models import AuditEntry
 from conversations.actions.conversations import find_agent
@@ -35,8 +36,8 @@ def create_folder(
     name, instructions = _checked(name, instructions)
     _require_agent(actor, organisation, default_agent)
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(pk=actor.pk)
-        if Folder.objects.owned_by(actor).filter(organisation=organisation).count() >= MOST:
+        hers = hold_place(actor, organisation)
+        if Folder.objects.filter(owner__in=hers, organisation=organisation).count() >= MOST:
             raise LimitReached(
                 _("You have %(limit)d folders here already.") % {"limit": MOST},
                 hint=_("Delete one first; its conversations stay."),

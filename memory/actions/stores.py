@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from accounts.permissions import require_manager, require_member
+from accounts.persons import hold_place
 from agents.models import Agent
 from audit.models import AuditEntry
 from harness.errors import Invalid, LimitReached, NotFound, TooLarge
@@ -57,8 +58,9 @@ def create_store(
         require_manager(actor, organisation)
     with transaction.atomic():
         # The lock keeps two at once from being one too many.
-        Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
-        held = MemoryStore.objects.in_force().filter(organisation=organisation, owner=owner)
+        hers = hold_place(actor, organisation)
+        held = MemoryStore.objects.in_force().filter(organisation=organisation)
+        held = held.filter(owner=None) if owner is None else held.filter(owner__in=hers)
         if held.count() >= settings.AGENTSITE_MEMORY_STORES:
             raise LimitReached(
                 _("There are %(most)d memory stores already.")

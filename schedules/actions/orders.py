@@ -14,6 +14,7 @@ from accounts import vault
 from accounts.api.authentication import Caller
 from accounts.models import Organisation, User
 from accounts.permissions import require_member
+from accounts.persons import hold_place
 from approvals.decisions import is_looser_than_now, require_decider
 from audit.models import AuditEntry
 from harness.errors import Conflict, Invalid, LimitReached
@@ -49,10 +50,10 @@ def create_order(
     if is_looser_than_now(checked.version):
         require_decider(caller)
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+        hers = hold_place(actor, organisation)
         most = settings.AGENTSITE_SCHEDULES
         held = StandingOrder.objects.filter(
-            owner=actor, organisation=organisation, archived_at=None
+            owner__in=hers, organisation=organisation, archived_at=None
         )
         if held.count() >= most:
             raise LimitReached(

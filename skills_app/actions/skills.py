@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from accounts.permissions import require_member
+from accounts.persons import hold_place
 from accounts.staff import require_staff
 from audit.models import AuditEntry
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, TooLarge
@@ -54,15 +55,15 @@ def create_skill(
         )
     owner = actor if own and organisation is not None else None
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(pk=actor.pk)
-        if organisation is not None:
-            Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+        hers = hold_place(actor, organisation)
         there = Skill.objects.filter(organisation=organisation, owner=owner)
         if there.filter(name=folder.name).exists():
             raise Conflict(
                 _("There is a skill “%(name)s” already.") % {"name": folder.name},
                 hint=_("Add a version to it, or choose another name."),
             )
+        if owner is not None:
+            there = Skill.objects.filter(organisation=organisation, owner__in=hers)
         if there.count() >= settings.AGENTSITE_SKILLS:
             raise LimitReached(
                 _("There are %(most)d skills already.") % {"most": settings.AGENTSITE_SKILLS},

@@ -12,6 +12,7 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
+from accounts.actions.service_accounts import create_service_account
 from accounts.models import Membership, Organisation, User
 from agents.models import Agent
 from brief.compiling import compile_brief
@@ -627,9 +628,12 @@ def test_an_archived_order_is_over_and_a_deleted_one_leaves_its_conversations(
     assert Conversation.objects.count() == 1
 
 
-def test_there_are_no_more_schedules_than_the_setting_says(make_order: MakeOrder, settings) -> None:
+def test_there_are_no_more_schedules_than_the_setting_says_with_her_service_accounts(
+    make_order: MakeOrder, alice: User, acme: Organisation, draft: Draft, settings
+) -> None:
     settings.AGENTSITE_SCHEDULES = 1
-    make_order()
+    program = create_service_account(actor=alice, organisation=acme, name="Robot")
+    create_order(actor=program, organisation=acme, draft=draft)
     with pytest.raises(LimitReached):
         make_order()
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
-from accounts.persons import sharing_place, whose_place
+from accounts.persons import hold_place
 from audit.record import Action
 from harness.errors import Conflict, Invalid, LimitReached, NotFound
 from vaults.auditing import about_vault
@@ -43,11 +43,8 @@ def create_vault(
     noted = check_metadata(metadata or {})
     with transaction.atomic():
         # The lock keeps two at once from being one too many.
-        place = whose_place(actor)
-        User.objects.select_for_update(no_key=True).get(pk=place)
-        held = Vault.objects.in_force().filter(
-            owner__in=sharing_place(place), organisation=organisation
-        )
+        hers = hold_place(actor, organisation)
+        held = Vault.objects.in_force().filter(owner__in=hers, organisation=organisation)
         if held.count() >= MOST_VAULTS:
             raise LimitReached(
                 _("A person and her service accounts may have %(most)d vaults in an organisation.")
