@@ -155,6 +155,12 @@ class Site:
             conversation,
         )
 
+    def let_nothing_have_waited(self) -> None:
+        """As if what is asked so far were asked tomorrow: of other journeys, nobody hears of it here."""
+        file = f"file:{self._data}/db.sqlite3?mode=rw"
+        with closing(sqlite3.connect(file, uri=True, timeout=PATIENCE)) as database, database:
+            database.execute("UPDATE approvals_approval SET asked_at = datetime('now', '+1 day')")
+
     def let_briefs_be_due(self) -> None:
         """As if the time had come of all that are on."""
         self._change("UPDATE brief_briefwish SET next_at = datetime('now') WHERE is_on")

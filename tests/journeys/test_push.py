@@ -82,6 +82,7 @@ def test_what_waits_is_pushed_shown_and_answered_where_a_click_leads(
     alice: Person, service: ModelService, push_service: PushService
 ):
     page, site = alice.page, alice.site
+    site.let_nothing_have_waited()
     browser = push_service.browser("alice")
     signed_up_at(alice, browser)
     page.get_by_label("What waits for me, by push").select_option("always")
