@@ -92,7 +92,7 @@ def search_passages(
     keys = INDEX.candidates(Passage, question.terms, audiences)
     by_vectors = find_near(
         PassageVector,
-        partial(partial, _read, held),
+        partial(_read, held),
         user,
         question.text,
         of="passage",

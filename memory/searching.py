@@ -106,7 +106,7 @@ def search_memories(
     keys = INDEX.candidates(Memory, question.terms, audiences)
     by_vectors = find_near(
         MemoryVector,
-        partial(partial, _read, asked.vectors, narrowed),
+        partial(_read, asked.vectors, narrowed),
         user,
         question.text,
         of="memory",

@@ -21,7 +21,7 @@ from accounts.happenings import Happening, emit
 from accounts.models import ApiToken, Membership, Organisation, TokenScope, User
 from accounts.models.api_token import SECRET_PREFIX
 from accounts.permissions import may_manage, require_manager, require_member
-from accounts.persons import sharing_place, whose_place
+from accounts.persons import hold_place
 from accounts.tokencounts import take_counts_over
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 
@@ -71,7 +71,7 @@ def create_token(
             field="expires_at",
             hint=_("Choose a later time."),
         )
-    _require_room(whose_place(holder), organisation)
+    _require_room(holder, organisation)
     issued = _issue(
         holder=holder,
         organisation=organisation,
@@ -114,7 +114,7 @@ def rotate_token(*, actor: User, token: ApiToken, overlap: timedelta = timedelta
             )
         expires_at = old.expiry
         if overlap:
-            _require_room(whose_place(old.user), old.organisation)
+            _require_room(old.user, old.organisation)
             ends = now + overlap
             old.expiry = min(ends, expires_at) if expires_at else ends
             old.save(update_fields=["expiry"])
@@ -266,11 +266,11 @@ def _require_holder(actor: User, holder: User, organisation: Organisation) -> No
         raise NotFound(_("There is no such service account."))
 
 
-def _require_room(place: int, organisation: Organisation) -> None:
-    # The lock keeps two at once from being one too many.
-    User.objects.select_for_update(no_key=True).filter(pk=place).first()
+def _require_room(holder: User, organisation: Organisation) -> None:
+    # The lock keeps two at once from being one too many; the organisation is held already.
+    hers = hold_place(holder, None)
     limit = settings.AGENTSITE_TOKENS_PER_PERSON
-    held = ApiToken.objects.filter(user__in=sharing_place(place), organisation=organisation)
+    held = ApiToken.objects.filter(user__in=hers, organisation=organisation)
     if held.valid_at(timezone.now()).count() >= limit:
         raise LimitReached(
             _("A person and her service accounts may have %(limit)d valid tokens here.")

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from accounts.permissions import require_member
+from accounts.persons import hold_place
 from agents.actions.agents import (
     CHANGE,
     add_version,
@@ -187,7 +188,8 @@ def _make(
     config: AgentConfig,
 ) -> Agent:
     name, description = check_agent(name=name, description=description, config=config)
-    own = Agent.objects.filter(owner=actor, organisation=organisation, archived_at=None)
+    hers = hold_place(actor, organisation)
+    own = Agent.objects.filter(owner__in=hers, organisation=organisation, archived_at=None)
     if own.count() >= MOST_OWN:
         raise LimitReached(
             _("You have %(most)d agents here, which is the most one may have.")

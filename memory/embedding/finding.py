@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from accounts.models import User
 from memory.models import Vector
@@ -14,7 +15,7 @@ from memory.retrieval.ranking import Near
 
 from .asking import asked_vector
 from .chosen import chosen
-from .nearest import Read, near_of, nearest
+from .nearest import Rows, near_of, nearest
 from .scales import scale_of
 
 
@@ -30,7 +31,7 @@ class Nearby:
 
 def find_near(
     table: type[Vector],
-    read: Callable[[str], Read],
+    read: Callable[[str, Collection[int]], Rows],
     user: User,
     question: str,
     *,
@@ -38,8 +39,8 @@ def find_near(
     audiences: Collection[str],
     keys: Collection[int],
 ) -> Nearby:
-    """`table`: where vectors are, `of` its column that says whose; `read`: of a model, what reads those that
-    may be found; `keys`: of rows that words found."""
+    """`table`: where vectors are, `of` its column that says whose; `read`: of a model and keys, the vectors
+    that may be found; `keys`: of rows that words found."""
     embedder = chosen()
     scale = None if embedder is None else scale_of(embedder)
     if embedder is None:
@@ -49,6 +50,13 @@ def find_near(
         return Nearby(by_words_alone=True)
     model = embedder.name
     cosines = nearest(
-        asked, scale, table, read(model), of=of, model=model, audiences=audiences, keys=keys
+        asked,
+        scale,
+        table,
+        partial(read, model),
+        of=of,
+        model=model,
+        audiences=audiences,
+        keys=keys,
     )
     return Nearby(cosines, near_of(embedder, scale, cosines), scale.alike)

@@ -35,7 +35,8 @@ DIGITS = 4
 """Of a cosine: beyond them it depends on the machine."""
 
 
-Read = Callable[[Collection[int]], Sequence[tuple[int, bytes | memoryview]]]
+Rows = Sequence[tuple[int, bytes | memoryview]]
+Read = Callable[[Collection[int]], Rows]
 """Those of the rows with these keys that may be found: their keys and vectors."""
 
 

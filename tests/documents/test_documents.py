@@ -11,7 +11,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.utils import timezone
 
-from accounts.actions.service_accounts import create_service_account
 from accounts.models import Membership
 from conversations.actions.messages import post_message
 from conversations.actions.sharing import share_conversation
@@ -285,14 +284,6 @@ def test_two_collections_at_once_are_not_one_too_many(alice, acme, settings, eve
         each.join()
     assert len(refused) == 1
     assert Collection.objects.count() == 1
-
-
-def test_a_limit_of_hers_counts_what_her_service_accounts_have(alice, acme, settings):
-    settings.AGENTSITE_COLLECTIONS = 1
-    program = create_service_account(actor=alice, organisation=acme, name="Robot")
-    create_collection(actor=program, organisation=acme, name="Papers")
-    with pytest.raises(LimitReached):
-        create_collection(actor=alice, organisation=acme, name="Mine")
 
 
 # --- who may --------------------------------------------------------------------------------------

@@ -157,18 +157,16 @@ class Site:
 
     def let_nothing_have_waited(self) -> None:
         """As if what is asked so far were asked tomorrow: of other journeys, nobody hears of it here."""
-        file = f"file:{self._data}/db.sqlite3?mode=rw"
-        with closing(sqlite3.connect(file, uri=True, timeout=PATIENCE)) as database, database:
-            database.execute("UPDATE approvals_approval SET asked_at = datetime('now', '+1 day')")
+        self._change("UPDATE approvals_approval SET asked_at = datetime('now', '+1 day')", least=0)
 
     def let_briefs_be_due(self) -> None:
         """As if the time had come of all that are on."""
         self._change("UPDATE brief_briefwish SET next_at = datetime('now') WHERE is_on")
 
-    def _change(self, statement: str, *values: str) -> None:
+    def _change(self, statement: str, *values: str, least: int = 1) -> None:
         file = f"file:{self._data}/db.sqlite3?mode=rw"
         with closing(sqlite3.connect(file, uri=True, timeout=PATIENCE)) as database, database:
-            assert database.execute(statement, values).rowcount
+            assert database.execute(statement, values).rowcount >= least
 
     def partial_text(self, conversation: str) -> str:
         """What is kept of an answer that is still arriving."""

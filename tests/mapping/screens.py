@@ -64,7 +64,7 @@ def _screen(pattern: str, view: Any) -> Screen:
     found = _tried().get(_HOLE.sub("*", address), [])
     near = sorted(found, key=lambda path: (own not in path.parts, str(path)))
     return Screen(
-        re.sub(r"<\w+:", "<", address),
+        re.sub(r"<(?:\w+:)?(\w+)>", r":\1", address),
         module,
         view.__qualname__,
         tuple(sorted(one for one in said.templates if (ROOT / one).exists())),
