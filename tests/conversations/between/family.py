@@ -6,7 +6,7 @@ What holds of a conversation by itself is `verdict`'s; here it is what holds bet
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -102,11 +102,20 @@ def _next_step(world: World, child: World | None) -> Any:
         each.conversation.refresh_from_db()
         if any(card.asks for card in each.cards()):
             return partial(_any_of, each, (people.allow, *OTHERS))
-    for each in (world, child):
-        if each is not None and each.conversation.stop_reason == "budget_reached":
-            people.raise_budget(world)
-            return partial(_any_of, each, (people.retry,))
+    everybody = [each for each in (world, child) if each is not None]
+    for each in everybody:
+        if each.conversation.stop_reason == "budget_reached":
+            return partial(_given_room, everybody)
     return None
+
+
+def _given_room(everybody: Sequence[World]) -> bool:
+    """Whose budget it was that was reached does not matter. Who goes on by itself needs no retry."""
+    for each in everybody:
+        people.raise_budget(each)
+    for each in everybody:
+        each.attempt(people.retry)
+    return True
 
 
 def _any_of(world: World, acts: tuple[Act, ...]) -> bool:
