@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -36,6 +36,9 @@ TERMS = 6_000
 LOOKED_AT = 4_000
 """Characters of a memory that are compared; of longer ones, the beginning."""
 MOST_AUDIENCES = 200
+OF_ANOTHER_TIME = 10
+"""Times as many candidates where a question is of another time than now: the index knows no moments, and
+gives the newest first."""
 LISTED = 5_000
 """Rows that a list is narrowed to; of more, the newest."""
 
@@ -103,7 +106,8 @@ def search_memories(
     given = {name: moment for name, moment in moments.items() if moment is not None}
     asked = _asked(frozenset(given), for_agents)
     narrowed = {**given, "stores": held}
-    keys = INDEX.candidates(Memory, question.terms, audiences)
+    times = OF_ANOTHER_TIME if _is_of_another_time(at, since, until) else 1
+    keys = INDEX.candidates(Memory, question.terms, audiences, times=times)
     by_vectors = find_near(
         MemoryVector,
         partial(_read, asked.vectors, narrowed),
@@ -119,6 +123,12 @@ def search_memories(
     rows = asked.compared.all(keys=keys_as_given({*keys, *by_vectors.cosines}), **narrowed)
     found = _ranked(question, rows, held, limit, at or timezone.now(), by_vectors.near)
     return replace(found, alike=by_vectors.alike, by_words_alone=alone)
+
+
+def _is_of_another_time(
+    at: datetime | None, since: datetime | None, until: datetime | None
+) -> bool:
+    return bool(since or until) or (at is not None and at < timezone.now() - timedelta(hours=1))
 
 
 def matching(rows: QuerySet[Memory], text: str, stores: Iterable[MemoryStore]) -> QuerySet[Memory]:

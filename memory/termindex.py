@@ -64,11 +64,16 @@ class TermIndexOf:
     most: int = CANDIDATES
 
     def candidates(
-        self, model: type[models.Model], terms: Sequence[str], audiences: Collection[str]
+        self,
+        model: type[models.Model],
+        terms: Sequence[str],
+        audiences: Collection[str],
+        *,
+        times: int = 1,
     ) -> list[int]:
         """Keys of rows that have some of the terms, first those that have most of the rare ones, then the
-        newest; at most `most`."""
-        places = sorted(audiences)
+        newest; at most `times` as many as are compared with a question."""
+        places, most = sorted(audiences), times * self.most
         if not places or not terms:
             return []
         index = self._asked(model)
@@ -84,10 +89,10 @@ class TermIndexOf:
         weight = 2 * math.log(2)
         for key in index.having_both(list(itertools.combinations(common[:COMMON], 2)), places):
             scores[key] = scores.get(key, 0.0) + weight
-        if len(scores) < self.most and common:
-            for key in index.having_all(common[:1], places, self.most):
+        if len(scores) < most and common:
+            for key in index.having_all(common[:1], places, most):
                 scores.setdefault(key, 0.0)
-        return sorted(scores, key=lambda key: (-scores[key], -key))[: self.most]
+        return sorted(scores, key=lambda key: (-scores[key], -key))[:most]
 
     def having(
         self,

@@ -27,7 +27,7 @@ from memory.actions.remembering import (
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import AuthorKind, Kind, Memory, MemoryStore, MemoryVersion
 from memory.retrieval.question import read_question
-from memory.retrieval.words import terms_of
+from memory.retrieval.words import indexed, terms_of
 from memory.searching import INDEX, search_memories
 from memory.termindex import TermIndexOf
 from memory.writing import HoldsSecret
@@ -292,6 +292,30 @@ def test_of_a_time_before_it_was_so_nothing_is_told(alice, store):
     assert found(alice, "tea", at=timezone.now() - timedelta(days=1)) == []
 
 
+def test_what_was_known_long_ago_is_found_behind_many_newer_that_say_the_same(alice, acme):
+    shared = create_store(actor=alice, organisation=acme, name="All", scope=ORGANIZATION)
+    texts = [f"The harbour has {number} cranes." for number in range(INDEX.most + 50)]
+    Memory.objects.bulk_create(
+        Memory(
+            store=shared,
+            path=f"/{number}.md",
+            content=text,
+            terms=indexed(text),
+            audience=shared.audience,
+            sha256=f"{number:064}",
+            size=len(text),
+        )
+        for number, text in enumerate(texts)
+    )
+    day = timezone.now() - timedelta(days=300)
+    Memory.objects.filter(path="/0.md").update(created_at=day, valid_from=day)
+    before = day + timedelta(days=1)
+    assert found(alice, "harbour", until=before) == [texts[0]]
+    assert found(alice, "harbour", since=day, until=before) == [texts[0]]
+    Memory.objects.exclude(path="/0.md").update(valid_from=timezone.now())
+    assert found(alice, "harbour", at=before) == [texts[0]]
+
+
 # --- the index ------------------------------------------------------------------------------------
 
 
@@ -318,18 +342,18 @@ def test_the_index_has_the_terms_that_a_memory_has_now(alice, acme):
     shared = create_store(actor=alice, organisation=acme, name="All", scope=ORGANIZATION)
     memory = create_memory(actor=alice, store=shared, path="/a.md", content="The crane is green.")
 
-    def indexed(word: str, audience: str) -> list[int]:
+    def having(word: str, audience: str) -> list[int]:
         return INDEX.having(Memory, list(read_question(word).terms), [audience], 5)
 
-    assert indexed("crane", memory.audience) == [memory.pk]
+    assert having("crane", memory.audience) == [memory.pk]
     somebody_elses = memory.audience.replace("o", "p", 1)
     assert somebody_elses != memory.audience
-    assert indexed("crane", somebody_elses) == []
+    assert having("crane", somebody_elses) == []
     change_memory(actor=alice, memory=memory, content="The lorry is green.")
-    assert indexed("crane", memory.audience) == []
-    assert indexed("lorry green", memory.audience) == [memory.pk]
+    assert having("crane", memory.audience) == []
+    assert having("lorry green", memory.audience) == [memory.pk]
     Memory.objects.filter(pk=memory.pk).delete()
-    assert indexed("lorry", memory.audience) == []
+    assert having("lorry", memory.audience) == []
 
 
 def test_what_is_outside_of_the_stores_that_are_asked_for_is_not_found(alice, acme):
