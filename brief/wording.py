@@ -44,7 +44,7 @@ _ADDRESS = re.compile(
     r"(?i)\b(?:[a-z][a-z0-9+.\-]{0,20}://|www\.|(?:mailto|tel|sms|javascript|data|file|cid):(?=\S))\S*"
 )
 _MAIL = re.compile(r"[^\s@<>()]{1,32}@[^\s@<>()]+\.[^\s@<>()]+")
-_HOST = re.compile(r"\b(?:[\w\-]{1,63}\.){1,10}[^\W\d_]{2,24}\b(?P<more>[:/?#]\S+)?")
+_HOST = re.compile(r"(?<![\w\-])(?:[\w\-]++\.){1,10}[^\W\d_]{2,24}\b(?P<more>[:/?#]\S+)?")
 _LIST = re.compile(r"^[#>*+\-\s]+")
 _EMPHASIS = re.compile(r"\*{1,3}|`{1,3}|~~|(?<!\w)_{1,3}|_{1,3}(?!\w)")
 FILES = frozenset(
