@@ -34,8 +34,10 @@ FIELD_OF = {
     "schedule.timezone": "timezone",
     "agent": "agent",
     "limit": "budget",
+    "rubric": "rubric",
+    "x_checks": "checks",
 }
-"""Names of refusals that the form spells otherwise."""
+"""Names of refusals that the form spells otherwise: of the part alone, or of what it is a part of."""
 
 
 class ScheduleForm(OurForm):

@@ -359,10 +359,9 @@ def _save(request: SignedInRequest, order: StandingOrder | None, draft: Any) -> 
 def _refused(form: ScheduleForm, problem: AgentError) -> int:
     """See `refuse`. A field of the action is another one here."""
     if isinstance(problem, Invalid):
-        name = problem.field.split("[")[0]
-        problem = type(problem)(
-            problem.message, field=FIELD_OF.get(name, name), hint=str(problem.hint)
-        )
+        whole, part = problem.field.split("[")[0], problem.field.split(".")[-1]
+        name = FIELD_OF.get(part) or FIELD_OF.get(whole, whole)
+        problem = type(problem)(problem.message, field=name, hint=str(problem.hint))
     return refuse(form, problem)
 
 

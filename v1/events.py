@@ -17,6 +17,7 @@ from accounts.models import TokenScope
 from conversations.actions.sending import Input, send_events
 from conversations.models import Conversation, Event
 from harness.events import AgentToolUse, UserToolConfirmation
+from wire.fieldnames import written
 from wire.ids import thread_id
 
 from .door import READ, WRITE, Door, body_of, operation
@@ -103,13 +104,15 @@ class Events(Door):
         return once(request, self.caller, lambda: self._send(conversation, body))
 
     def _send(self, conversation: Conversation, body: SendEvents) -> dict[str, Any]:
-        sent = send_events(
-            actor=self.caller.user,
-            conversation=conversation,
-            events=[
-                _in_our_words(conversation, to_input(event, self.caller)) for event in body.events
-            ],
-        )
+        with written({"checks": "x_checks"}):
+            sent = send_events(
+                actor=self.caller.user,
+                conversation=conversation,
+                events=[
+                    _in_our_words(conversation, to_input(event, self.caller))
+                    for event in body.events
+                ],
+            )
         echoes = []
         for each in sent:
             echoed = echo(each.uid, each.value, each.processed_at, each.seq)

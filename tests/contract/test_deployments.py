@@ -80,7 +80,7 @@ def test_a_deployment_works_towards_an_outcome_behind_its_messages(alice, deploy
     with pytest.raises(anthropic.BadRequestError) as refused:
         wrong = {**outcome, "x_checks": [{"run": "true", "criterion": 2}]}
         alice.beta.deployments.update(made.id, initial_events=[wrong])
-    assert "checks" in str(refused.value)
+    assert "initial_events[0].x_checks" in str(refused.value)
 
     alone = alice.beta.deployments.update(made.id, initial_events=[outcome])
     assert [event.type for event in alone.initial_events] == ["user.define_outcome"]

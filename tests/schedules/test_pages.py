@@ -150,7 +150,9 @@ def test_criteria_make_what_is_to_be_done_an_outcome(
     assert (
         "2: grep -q sources report.md\nmake test" in client_of(alice).get(address).content.decode()
     )
-    assert client_of(alice).post(address, {**form, "checks": "3: true"}).status_code == 422
+    wrong = client_of(alice).post(address, {**form, "checks": "3: true"})
+    assert wrong.status_code == 422
+    assert "There is no criterion 3" in str(wrong.context["form"].errors["checks"])
     alone = client_of(alice).post(address, {**form, "rubric": "", "checks": "true"})
     assert alone.status_code == 422
     assert "Checks belong to criteria" in alone.content.decode()
