@@ -34,15 +34,25 @@ def read_body(
             raise refusal([faults.too_many(place(str(name)), len(value), MOST_ENTRIES)])
     read = form(data=data)
     read.is_valid()
-    found: list[Fault] = []
-    if not extra:
-        known = tuple(name for name, field in read.fields.items() if not field.read_only)
-        unknown = islice((name for name in data if name not in read.fields), faults.MOST_FAULTS)
-        found = [faults.unknown_field(place(str(name)), str(name), known) for name in unknown]
+    found = [] if extra else list(islice(_unknown(read, data, ()), faults.MOST_FAULTS))
     found += islice(_faults(read, read.errors, data, ()), faults.MOST_FAULTS)
     if found:
         raise refusal(found)
     return dict(read.validated_data)
+
+
+def _unknown(field: Any, value: Any, at: Place) -> Iterator[Fault]:
+    """Names that nobody knows, also in what stands in it: REST framework passes them over."""
+    if isinstance(field, serializers.Serializer) and isinstance(value, Mapping):
+        known = tuple(name for name, inner in field.fields.items() if not inner.read_only)
+        for name, inner in value.items():
+            if name in field.fields:
+                yield from _unknown(field.fields[name], inner, (*at, name))
+            else:
+                yield faults.unknown_field(place(*at, str(name)), str(name), known)
+    elif isinstance(field, serializers.ListSerializer | serializers.ListField):
+        for number, inner in enumerate(value if isinstance(value, list) else ()):
+            yield from _unknown(field.child, inner, (*at, number))
 
 
 def _faults(field: Any, errors: Any, value: Any, at: Place) -> Iterator[Fault]:

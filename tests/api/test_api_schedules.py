@@ -190,6 +190,15 @@ def test_a_program_names_criteria_and_commands_that_check_them(
         body = {**new, "outcome": {**outcome, "checks": [wrong]}}
         status, answer = program("POST", "schedules", body)
         assert status == 422, answer
+    misspelled = {**outcome, "checks": [{**checks[0], "secnds": 5}], "rubrik": "- none"}
+    status, answer = program("POST", "schedules", {**new, "outcome": misspelled})
+    faults = [
+        answer["error"]["field"],
+        *(each["field"] for each in answer["error"].get("faults") or ()),
+    ]
+    assert status == 422
+    assert {"outcome.rubrik", "outcome.checks[0].secnds"} <= set(faults)
+    assert StandingOrder.objects.count() == 1
 
 
 def test_a_person_names_them_in_a_terminal(

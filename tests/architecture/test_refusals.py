@@ -54,7 +54,7 @@ def description(world) -> Description:
     document = SchemaGenerator().get_schema(request=None, public=True)
     known = {
         "agent": world["v1/agents/"]["uid"],
-        "environment_id": world["v1/environments/"]["uid"],
+        **dict.fromkeys(("environment", "environment_id"), world["v1/environments/"]["uid"]),
         "file_id": world["v1/files/"]["uid"],
         "url": "https://hooks.example.invalid/",
         "mcp_server_url": "https://mcp.example.invalid/one",
