@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import User
@@ -38,6 +39,7 @@ from harness.events import (
     SessionStatusTerminated,
     SessionUpdated,
     StopReason,
+    SubagentEnded,
     UserCustomToolResult,
     UserDefineOutcome,
     UserInterrupt,
@@ -381,6 +383,10 @@ def _project(
             index_event(row)
             _keep_front_end(conversation, row, event)
             _note_author(conversation, row)
+            if event.by_agent or conversation.parent_id is not None:
+                _note_others_beside(conversation)
+        case SubagentEnded():
+            _note_others_beside(conversation)
         case UserDefineOutcome():
             conversation.queued_count += 1
             _note_author(conversation, row)
@@ -501,13 +507,30 @@ def _note_author(conversation: Conversation, row: Event) -> None:
         conversation.save(update_fields=["others_wrote"])
 
 
+def _note_others_beside(conversation: Conversation) -> None:
+    """An agent next to it has said something: what that one was told by others goes with its words."""
+    if conversation.others_wrote:
+        return
+    beside = Q(children=conversation.pk) | Q(parent=conversation.pk)
+    if Conversation.objects.filter(beside, others_wrote=True).exists():
+        conversation.others_wrote = True
+        conversation.save(update_fields=["others_wrote"])
+
+
 def _note_asker(conversation: Conversation, taken: Sequence[str]) -> None:
-    """Whose words the turn that begins, or goes on, answers: of several the last one's."""
+    """Whose words the turn that begins, or goes on, answers: of several the last one's, and those of the agent
+    above are whose it answers itself."""
     said = Event.objects.filter(
         conversation=conversation, uid__in=taken, type__in=("user.message", "user.define_outcome")
     )
-    last = said.exclude(actor=None).order_by("seq").last()
-    if last is not None:
+    by_agent = Q(type="user.message", payload__by_agent=True)
+    last = said.filter(by_agent | Q(actor__isnull=False)).order_by("seq").last()
+    if last is None:
+        return
+    if last.payload.get("by_agent"):
+        if conversation.parent is not None:
+            _keep_asker(conversation, conversation.parent.asker_id)
+    else:
         _keep_asker(conversation, last.actor_id)
 
 

@@ -1,0 +1,225 @@
+"""Whoever wrote what an agent handed on is asked for, barred and charged below it as where she wrote it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.models import Organisation, Role, User
+from agents.models import Environment
+from approvals.actions.approvals import decide_approval
+from approvals.models import Approval, PolicyRule
+from approvals.policyrules import rules_for
+from conversations.actions.children import begin_child, tell_agent
+from conversations.actions.conversations import create_conversation
+from conversations.actions.sharing import share_conversation
+from conversations.log import append
+from conversations.models import Conversation
+from harness.content import Text
+from harness.errors import MayNotDecide
+from harness.events import (
+    AgentToolUse,
+    InputTaken,
+    RequiresAction,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    SubagentEnded,
+    UserDefineOutcome,
+    UserMessage,
+)
+from harness.history import Entry
+from harness.rules import AskTerms
+from spending.applying import applying_to
+from spending.models import Budget
+from tests.cast import join, make_user
+from tests.conversations.conftest import MakeAgent
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_runs")]
+
+
+@pytest.fixture
+def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("approvals.actions.approvals", "conversations.actions.children"):
+        monkeypatch.setattr(f"{place}.wake", lambda _pk: None)
+
+
+@pytest.fixture
+def bob(acme: Organisation) -> User:
+    """Reviews in Acme, and writes in what Alice shares."""
+    user = make_user("bobby")
+    join(user, acme, Role.REVIEWER)
+    return user
+
+
+@pytest.fixture
+def shared(
+    alice: User, bob: User, acme: Organisation, make_agent: MakeAgent, environment: Environment
+) -> Conversation:
+    made = create_conversation(
+        actor=alice, organisation=acme, agent=make_agent(), environment=environment
+    )
+    share_conversation(actor=alice, conversation=made, user_uid=bob.uid, role="writer")
+    return made
+
+
+def said(conversation: Conversation, who: User, text: str = "Do it.") -> str:
+    """A person's word begins a turn; its id."""
+    message = Entry.of(UserMessage(content=(Text(text=text),)))
+    append(conversation.pk, [message], actor=who)
+    return taken(conversation, message.uid)
+
+
+def taken(conversation: Conversation, *uids: str) -> str:
+    begin = Entry.of(InputTaken(event_ids=uids))
+    append(conversation.pk, [Entry.of(SessionStatusRunning()), begin])
+    return begin.uid
+
+
+def child_of(conversation: Conversation) -> Conversation:
+    """Its agent has another one work for it, which begins."""
+    parent = Conversation.objects.get(pk=conversation.pk)
+    child = begin_child(
+        actor=parent.owner,
+        parent=parent,
+        agent=parent.agent_version.agent,
+        environment=parent.environment,
+        text="Write the file.",
+    )
+    row = child.events.get(type="user.message")
+    taken(child, row.uid)
+    return Conversation.objects.get(pk=child.pk)
+
+
+def asks_in(conversation: Conversation, **terms: Any) -> Approval:
+    begin = conversation.events.filter(type="x.input_taken").latest("seq").uid
+    use = Entry.of(
+        AgentToolUse(
+            name="write_file",
+            input={"path": "a.txt", "content": "one"},
+            evaluated_permission="ask",
+            terms=AskTerms(effect="workspace", turn=begin, **terms),
+        )
+    )
+    rest = Entry.of(SessionStatusIdle(stop_reason=RequiresAction(event_ids=(use.uid,))))
+    append(conversation.pk, [use, rest])
+    return Approval.objects.get(conversation=conversation, call_uid=use.uid)
+
+
+def allow(who: User, approval: Approval) -> Approval:
+    return decide_approval(
+        actor=who,
+        approval=approval,
+        verdict="approve",
+        input_hash=approval.effective_sha256,
+    )
+
+
+def test_who_wrote_does_not_decide_for_the_subagent_that_does_it(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, bob)
+    asked = asks_in(child_of(shared), requester_may_not_decide=True)
+
+    for who in (alice, bob):
+        assert asked not in Approval.objects.decidable_by(who)
+        with pytest.raises(MayNotDecide):
+            allow(who, asked)
+
+
+def test_who_set_the_outcome_does_not_decide_for_what_is_done_towards_it(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    outcome = Entry.of(
+        UserDefineOutcome(outcome_id="outc_1", description="A file.", rubric="- It is there.")
+    )
+    append(shared.pk, [outcome], actor=bob)
+    taken(shared, outcome.uid)
+    shared.refresh_from_db()
+    asked = asks_in(shared, requester_may_not_decide=True)
+
+    with pytest.raises(MayNotDecide):
+        allow(bob, asked)
+
+
+def test_nor_for_one_below_that_or_a_teammate_that_is_told_of_it_later(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, alice)
+    mate = child_of(shared)
+    below = child_of(mate)
+    assert not Conversation.objects.get(pk=below.pk).others_wrote
+    said(shared, bob)
+    for sender, receiver in ((shared, mate), (mate, below)):
+        told = tell_agent(actor=alice, sender=sender, receiver=receiver, text="Now this.")
+        taken(receiver, told.uid)
+    asked = asks_in(below, requester_may_not_decide=True)
+
+    with pytest.raises(MayNotDecide):
+        allow(bob, asked)
+
+
+def test_nor_for_the_agent_above_that_hears_what_came_of_it(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, alice)
+    child = child_of(shared)
+    said(child, bob)
+    ended = SubagentEnded(tool_use_id="call", subagent=child.uid, state="completed")
+    append(shared.pk, [Entry.of(ended)])
+    shared.refresh_from_db()
+    asked = asks_in(shared, requester_may_not_decide=True)
+
+    with pytest.raises(MayNotDecide):
+        allow(bob, asked)
+
+
+def test_what_the_owner_allowed_for_herself_does_not_hold_below_where_others_wrote(
+    alice: User, bob: User, acme: Organisation, shared: Conversation
+) -> None:
+    agent = shared.agent_version.agent
+    fields = {"scope": PolicyRule.Scope.AGENT, "organisation": acme, "agent": agent}
+    PolicyRule.objects.create(
+        **fields, for_user=alice, tool="write_file", permission=PolicyRule.Permission.ALLOW
+    )
+    PolicyRule.objects.create(
+        **fields, for_user=bob, tool="bash", permission=PolicyRule.Permission.ASK
+    )
+
+    def held(conversation: Conversation) -> set[tuple[str, str]]:
+        found = rules_for(Conversation.objects.get(pk=conversation.pk))
+        return {(each.rule.tool, each.rule.permission) for each in found}
+
+    said(shared, alice)
+    assert held(child_of(shared)) == {("write_file", "always_allow")}
+    said(shared, bob)
+    assert held(child_of(shared)) == held(shared) == {("bash", "always_ask")}
+
+
+def test_whoever_asked_is_charged_for_what_agents_below_do_for_her(
+    alice: User, bob: User, acme: Organisation, shared: Conversation
+) -> None:
+    for person in (alice, bob):
+        Budget.objects.create(
+            scope=Budget.Scope.USER,
+            organisation=acme,
+            user=person,
+            unit="tokens",
+            period="total",
+            limit=10,
+        )
+
+    def charged(conversation: Conversation) -> tuple[int, set[int | None]]:
+        payer, found = applying_to(
+            Conversation.objects.get(pk=conversation.pk), server_keys=False
+        )
+        return payer, {each.user_id for each in found}
+
+    said(shared, bob)
+    child = child_of(shared)
+    assert charged(child) == charged(child_of(child)) == (bob.pk, {bob.pk})
+    said(shared, alice)
+    assert charged(child) == (bob.pk, {bob.pk}), "what is under way was asked for by Bob"
+    told = tell_agent(actor=alice, sender=shared, receiver=child, text="And this.")
+    taken(child, told.uid)
+    assert charged(child) == charged(child_of(shared)) == (alice.pk, {alice.pk})
