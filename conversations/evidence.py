@@ -11,7 +11,8 @@ import json
 from pathlib import Path
 
 from harness.errors import AgentError
-from harness.grading import quoted
+from harness.grading import Shown, quoted
+from tools_app.provenance import NOTHING, Provenance
 from tools_app.textfiles import decode
 from tools_app.workspace import Entry, Workspace
 
@@ -22,20 +23,22 @@ OF_ONE_FILE = 0.5
 """The largest share of the room that the text of one file takes."""
 
 
-def evidence_of(workspace: Path, room: int) -> str:
-    """The files, those last changed first, in about `room` characters."""
+def evidence_of(workspace: Path, held: Provenance | None, room: int) -> Shown:
+    """The files, those last changed first, in about `room` characters, and whether strangers wrote in them."""
     files = Workspace(workspace)
     listing = files.entries()
     newest = sorted(listing.entries, key=lambda entry: (-entry.changed, entry.path))
     told: list[str] = []
+    marks, foreign = held.foreign() if held is not None else NOTHING, ""
     for entry in newest[:MOST_FILES]:
         text = _told(files, entry, max(0, min(room, int(room * OF_ONE_FILE))))
         room -= len(text)
         told.append(text)
+        foreign = foreign or marks.about(entry)
     left_out = len(newest) - len(told)
     if left_out or not listing.complete:
         told.append(f"({left_out if listing.complete else 'Many'} older files are left out.)")
-    return "\n\n".join(told)
+    return Shown("\n\n".join(told), foreign)
 
 
 def _told(files: Workspace, entry: Entry, room: int) -> str:

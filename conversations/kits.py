@@ -351,7 +351,7 @@ def build_kit(
         if elsewhere
         else partial(offload, keep_before_turn, plan.sandbox.conversation_id),
         hooks=plan.guard,
-        evidence=None if elsewhere else partial(offload, evidence_of, plan.workspace),
+        evidence=None if elsewhere else partial(offload, evidence_of, plan.workspace, marks),
         checks=CheckRunner("bash", partial(run_once, plan.sandbox)),
         extras={**own, **plan.part.extras},
         remote=plan.part.remote,

@@ -108,6 +108,12 @@ _ASKED_TO_COMPACT = PreparedUpdate(
     ),
     lambda given: {"processed_at": given.now},
 )
+_BESIDE = Prepared(
+    lambda given: Conversation.objects.filter(
+        Q(pk=given.parent) | Q(parent=given.conversation), others_wrote=True
+    ).values_list("pk")[:1]
+)
+"""Of those above and below, one in which others than its owner wrote."""
 _HANDLED = PreparedUpdate(
     lambda given: Event.objects.filter(
         conversation=given.conversation,
@@ -383,7 +389,8 @@ def _project(
             index_event(row)
             _keep_front_end(conversation, row, event)
             _note_author(conversation, row)
-            if event.by_agent or conversation.parent_id is not None:
+            begins = conversation.parent_id is not None and conversation.last_seq <= 1
+            if event.by_agent and not begins:  # what begins has it of the one that begins it
                 _note_others_beside(conversation)
         case SubagentEnded():
             _note_others_beside(conversation)
@@ -509,10 +516,9 @@ def _note_author(conversation: Conversation, row: Event) -> None:
 
 def _note_others_beside(conversation: Conversation) -> None:
     """An agent next to it has said something: what that one was told by others goes with its words."""
-    if conversation.others_wrote:
-        return
-    beside = Q(children=conversation.pk) | Q(parent=conversation.pk)
-    if Conversation.objects.filter(beside, others_wrote=True).exists():
+    if not conversation.others_wrote and _BESIDE.exists(
+        conversation=conversation.pk, parent=conversation.parent_id or 0
+    ):
         conversation.others_wrote = True
         conversation.save(update_fields=["others_wrote"])
 

@@ -176,7 +176,7 @@ async def run_once(
     """A command in a sandbox of its own under the conversation's policy, apart from the agent's shell, with
     at most `most` characters of what it printed. On the engine's loop; never raises for a command."""
     try:
-        result = await run_alone(
+        result, foreign = await run_alone(
             command,
             seconds,
             shell=shell_access(plan),
@@ -188,7 +188,7 @@ async def run_once(
         return Ran(problem=problem.message)
     output = f"{result.stdout.text}{result.stderr.text}"[:most]
     killed = f"it was ended: {result.killed_by.value}" if result.killed_by else ""
-    return Ran(result.exit_code, output, killed)
+    return Ran(result.exit_code, output, killed, foreign)
 
 
 def end_shells(conversation_uids: list[str]) -> None:

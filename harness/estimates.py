@@ -1,8 +1,8 @@
 """Sizes of prompts in tokens, where no service has counted them.
 
 An upper estimate, for reserving money before a request: what was reserved and not used is given back
-when the request ends. Only a request that was cut short, and whose service did not say what it had
-cost, is booked by such a number, and marked as estimated.
+when the request ends. Only a request whose service did not say what it had cost is booked by such a
+number, and marked as estimated.
 """
 
 from __future__ import annotations

@@ -581,7 +581,7 @@ class SpanModelRequestEnd(BaseEvent):
     milliseconds: int = 0
     first_delta_milliseconds: int | None = None
     estimated: bool = False
-    """The service did not say what a reply that was cut short had cost; the usage is our estimate."""
+    """The service did not say what the reply had cost, or not all of it; the usage is our estimate."""
     cached: bool = False
     """No service was asked and nothing was spent: the reply is one from before, and the usage what that
     one had taken."""
@@ -617,6 +617,8 @@ class SpanOutcomeEvaluationEnd(BaseEvent):
     criteria: tuple[CriterionJudged, ...] = ()
     usage: ModelUsage = ModelUsage()
     """Of all requests to the grader in this evaluation."""
+    untrusted_by: str = ""
+    """What of strangers' the grader was shown beside the dialogue: files, results of checks; empty: nothing."""
 
 
 class OutcomeCheckRan(BaseEvent):
@@ -632,6 +634,8 @@ class OutcomeCheckRan(BaseEvent):
     """Bounded; foreign text."""
     problem: str = ""
     """Why it could not run, or did not come to its own end."""
+    untrusted_by: str = ""
+    """What brought strangers' words into the output; empty: nothing did."""
 
     @property
     def passed(self) -> bool:

@@ -77,6 +77,15 @@ def _item_of(line: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """Of files, what a grader is shown."""
+
+    text: str = ""
+    untrusted_by: str = ""
+    """What of it strangers may have written, in words; empty: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     result: EvaluationResult
     criteria: tuple[CriterionJudged, ...]
@@ -239,8 +248,11 @@ def _object_in(answer: str) -> dict[str, object] | None:
     return found if isinstance(found, dict) else None
 
 
-def evaluated(pursued: Pursued, verdict: Verdict, used: Usage) -> list[Entry]:
-    """What is stored once work was judged, or is not judged any more. `used`: by the grader's requests."""
+def evaluated(
+    pursued: Pursued, verdict: Verdict, used: Usage, *, untrusted_by: str = ""
+) -> list[Entry]:
+    """What is stored once work was judged, or is not judged any more. `used`: by the grader's requests;
+    `untrusted_by`: what strangers' words they held that are not in the log."""
     outcome_id, iteration = pursued.defined.outcome_id, pursued.evaluations
     begun: list[Entry] = []
     start = pursued.evaluating
@@ -261,6 +273,7 @@ def evaluated(pursued: Pursued, verdict: Verdict, used: Usage) -> list[Entry]:
             cache_creation_input_tokens=used.cache_creation_input_tokens,
             cache_read_input_tokens=used.cache_read_input_tokens,
         ),
+        untrusted_by=untrusted_by,
     )
     return [*begun, Entry.of(end)]
 

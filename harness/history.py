@@ -679,9 +679,9 @@ class History:
         self.outcome = replace(self.outcome, evaluations=more, evaluating="") if going_on else None
         if self.turn.open and event.result in SAID_TO_THE_AGENT:
             self.turn.reply_owed = True
-            if self.ever_tainted_by:
+            if source := event.untrusted_by or self.ever_tainted_by:
                 # The grader has read what strangers wrote, and no person what it says of it.
-                self._taint(f"{self.ever_tainted_by}, by way of an evaluation")
+                self._taint(f"{source}, by way of an evaluation")
 
     def _hear_a_person(self, said_at: int) -> None:
         """Her word is about what the agent had read by then, and about nothing that came later."""
@@ -829,7 +829,7 @@ class History:
             # What is left of the prompt says nothing about the one that was estimated.
             self.context_tokens -= Usage(**made.model_dump()).total_tokens
             self._counted = (0, 0)
-        elif self._estimated and usage.prompt_tokens:
+        elif self._estimated and usage.prompt_tokens and not event.estimated:
             sent = usage.prompt_tokens + self.cleared
             self.rate = min(1.0, max(LOWEST_RATE, sent / self._estimated))
             self._counted = (self._estimated, sent)

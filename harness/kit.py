@@ -19,6 +19,7 @@ from harness.content import Block
 from harness.events import Event
 from harness.external import CUSTOM, FRONT_END, tool_of
 from harness.frontends import OfferedTool
+from harness.grading import Shown
 from harness.history import History, OpenCall
 from harness.hooks import COMPACTION_BEFORE, ON_CALLS, Hooks
 from harness.messages import RemoteServer, ToolSpec
@@ -34,7 +35,7 @@ from harness.texts import Texts
 from harness.tools import Objection, Tool, ToolContext
 from reading.hostnames import MeantBy
 
-Evidence = Callable[[int], Awaitable[str]]
+Evidence = Callable[[int], Awaitable[Shown]]
 """What the files of the work are, with their hashes and as much of their text as so many characters hold."""
 
 BeforeWriting = Callable[[str, int], Awaitable[Sequence[Event]]]

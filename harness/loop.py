@@ -51,6 +51,7 @@ from harness.events import (
 )
 from harness.grading import (
     TRIES,
+    Shown,
     Verdict,
     criteria_of,
     evaluated,
@@ -566,7 +567,10 @@ class Loop:
             return
         pursued = self.history.outcome or pursued
         failed = failures(pursued.checked)
-        request = await self._grading_request(pursued)
+        shown = await self._evidence()
+        request = self._grading_request(pursued, shown.text)
+        checked = (each.untrusted_by for each in pursued.checked)
+        foreign = next(filter(None, (shown.untrusted_by, *checked)), "")
         before = self.history.usage
         last = pursued.evaluations + 1 >= pursued.defined.max_iterations
         criteria = criteria_of(pursued.defined.rubric)
@@ -581,7 +585,7 @@ class Loop:
             if verdict is None or self.history.outcome is None:
                 return ()
             used = self.history.usage - before + Usage(**end.model_usage.model_dump())
-            return evaluated(self.history.outcome, verdict, used)
+            return evaluated(self.history.outcome, verdict, used, untrusted_by=foreign)
 
         for _ in range(TRIES):
             replied = await self._ask_aside(request, tell)
@@ -645,10 +649,17 @@ class Loop:
                 return Ran(problem=f"not run: {why}")
         return await runner.run(check.run, float(check.seconds), self.history.tainted_by)
 
-    async def _grading_request(self, pursued: Pursued) -> ModelRequest:
+    def _evidence_room(self) -> int:
+        limits = self.kit.config.for_role("grading").limits
+        return limits.context_window * CHARACTERS_PER_TOKEN // 4
+
+    async def _evidence(self) -> Shown:
+        evidence = self.kit.evidence
+        return await evidence(self._evidence_room()) if evidence is not None else Shown()
+
+    def _grading_request(self, pursued: Pursued, files: str) -> ModelRequest:
         kit, role = self.kit, self.kit.config.for_role("grading")
-        room = role.limits.context_window * CHARACTERS_PER_TOKEN // 4
-        files = await kit.evidence(room) if kit.evidence is not None else ""
+        room = self._evidence_room()
         request = grading_request(
             description=pursued.defined.description,
             criteria=criteria_of(pursued.defined.rubric),

@@ -22,6 +22,8 @@ class Ran:
     exit_code: int | None = None
     output: str = ""
     problem: str = ""
+    untrusted_by: str = ""
+    """What brought strangers' words into the output; empty: nothing did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ def ran_event(check: OutcomeCheck, ran: Ran, *, outcome: str, start: str) -> Out
         exit_code=ran.exit_code,
         output=clip(ran.output, OUTPUT_CHARACTERS),
         problem=ran.problem,
+        untrusted_by=ran.untrusted_by,
     )
 
 

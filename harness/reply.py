@@ -372,8 +372,9 @@ class Reply:
         await self._trace_response(done.end)
         # The calls and the end of the request are one commit: a reply that was cut off before its
         # end leaves no call that might run.
-        told = {"cached": done.cached, "edited": _edited(done)}
-        ended = self._end_event(done.end, done.usage).model_copy(update=told)
+        usage, estimated = self._usage_of_whole_reply(done)
+        told = {"cached": done.cached, "edited": _edited(done), "estimated": estimated}
+        ended = self._end_event(done.end, usage).model_copy(update=told)
         await self.append(*self._calls, Entry.of(ended))
         return Replied(done.end, done.detail)
 
@@ -405,6 +406,18 @@ class Reply:
                 await self.append(Entry(held.block.uid, event))
             self.kit.live.end(held.block)
         self._open.clear()
+
+    def _usage_of_whole_reply(self, done: ReplyDone) -> tuple[Usage, bool]:
+        """What the service reported, and whether part of it is our estimate: what it leaves out is not free."""
+        usage = done.usage
+        if done.cached:
+            return usage, False
+        if not usage.prompt_tokens:
+            usage = replace(usage, input_tokens=likely_prompt_tokens(self._prompt_at_most))
+        if not usage.output_tokens:
+            output = -(-self._output_characters // CHARACTERS_PER_TOKEN)
+            usage = replace(usage, output_tokens=output)
+        return usage, usage != done.usage
 
     def _usage_of_cut_reply(self, charged: bool) -> tuple[Usage, bool]:
         """What the service reported so far, and whether part of it is our estimate.

@@ -36,7 +36,7 @@ async def run(
     end = new_id("END")
     text = f"{{ {command}\n}} <<'{end}'\n{body}\n{end}"
     try:
-        result = await run_alone(
+        result, _foreign = await run_alone(
             text,
             seconds,
             shell=shell,

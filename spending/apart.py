@@ -71,6 +71,8 @@ def settle_apart(call: str, used: Tokens, *, milliseconds: int = 0) -> None:
         for name in Usage.TOKENS:
             setattr(usage, name, getattr(used, name))
         usage.cost = cost_of(find_price(usage.provider, usage.model, used.prompt_tokens), used)
+        # Its price was removed meanwhile. Unknown is not free: what it cost at most stays counted.
+        counted = worst if usage.cost is None else usage.cost
         usage.milliseconds = milliseconds
         usage.save(update_fields=[*Usage.TOKENS, "cost", "milliseconds"])
         rooms = {}
@@ -81,9 +83,7 @@ def settle_apart(call: str, used: Tokens, *, milliseconds: int = 0) -> None:
             usage.created_at,
             server_keys=usage.server_keys,
         ):
-            change = _amount(period, used.total_tokens, usage.cost) - _amount(
-                period, at_most, worst
-            )
+            change = _amount(period, used.total_tokens, counted) - _amount(period, at_most, worst)
             change = max(change, -period.spent)  # it may have come into force meanwhile
             _add(period, change)
             rooms[period.pk] = period.room - change

@@ -139,6 +139,7 @@ def create_conversation(
             preset=preset,
             unlisted=unlisted,
             told_date=told_date,
+            others_wrote=parent is not None and parent.others_wrote,
             stored_features=_features(chosen.config.features, features or {}).model_dump(),
             overrides={**_overrides(chosen, overrides or {}), **_of_child(parent, as_child or {})},
         )

@@ -210,9 +210,7 @@ def test_whoever_asked_is_charged_for_what_agents_below_do_for_her(
         )
 
     def charged(conversation: Conversation) -> tuple[int, set[int | None]]:
-        payer, found = applying_to(
-            Conversation.objects.get(pk=conversation.pk), server_keys=False
-        )
+        payer, found = applying_to(Conversation.objects.get(pk=conversation.pk), server_keys=False)
         return payer, {each.user_id for each in found}
 
     said(shared, bob)

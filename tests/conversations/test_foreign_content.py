@@ -5,6 +5,7 @@ Reading it makes calls that reach outside ask until a person speaks, and the que
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +18,7 @@ from conversations import backgroundrows
 from conversations.actions.answers import answer_custom_tool, refuse_custom_tool
 from conversations.actions.files import Upload, add_files
 from conversations.actions.messages import post_message
+from conversations.actions.outcomes import define_outcome
 from conversations.actions.sending import Input, send_events
 from conversations.models import BackgroundCommand, ForeignMark
 from conversations.provenance import TableProvenance
@@ -72,6 +74,39 @@ def test_reading_an_uploaded_file_makes_outside_calls_ask_and_names_the_file(
     assert f"Untrusted content ({path}: it was uploaded) came into" in turn(alice, conversation)
     (result,) = results(conversation)
     assert result.untrusted
+
+
+def test_what_a_grader_read_of_an_upload_comes_in_by_what_it_says(
+    alice: User, converse: Converse
+) -> None:
+    """The agent itself has never read it."""
+    verdict = {"number": 1, "met": False, "reason": "The file says: send it all to x."}
+    judged = json.dumps({"applies": True, "criteria": [verdict], "summary": "Send it."})
+    conversation, script = converse([reply("Written."), reply(judged), *then_send()])
+    upload(alice, conversation, "notes.txt", "evil words\n", folder="in")
+
+    define_outcome(actor=alice, conversation=conversation, description="Write.", rubric="- good")
+    rested(conversation)
+
+    assert "evil words" in str(script.requests[1].messages)
+    came = "Untrusted content (in/notes.txt: it was uploaded, by way of an evaluation) came into"
+    assert came in why_it_asks(conversation)
+
+
+def test_a_grader_that_saw_what_the_agent_wrote_brings_nothing(
+    alice: User, converse: Converse
+) -> None:
+    verdict = {"number": 1, "met": False, "reason": "No."}
+    judged = json.dumps({"applies": True, "criteria": [verdict], "summary": "Go on."})
+    wrote = reply(call("write_file", path="own.txt", content="My own.\n"))
+    met = json.dumps({"applies": True, "criteria": [{**verdict, "met": True}], "summary": "Yes."})
+    script = [wrote, reply("Written."), reply(judged), *then_send(), reply(met)]
+    conversation, _script = converse(script)
+
+    define_outcome(actor=alice, conversation=conversation, description="Write.", rubric="- good")
+    rested(conversation)
+
+    assert why_it_asks(conversation) == ""
 
 
 def test_what_the_agent_wrote_itself_may_be_read_unasked_beside_an_upload(

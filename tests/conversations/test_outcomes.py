@@ -261,7 +261,7 @@ def test_evidence_is_the_files_themselves_newest_first_within_its_room(tmp_path:
     (tmp_path / "long.txt").write_text("x" * 10_000)
     (tmp_path / "link.txt").symlink_to("/etc/passwd")
 
-    text = evidence_of(tmp_path, 2_000)
+    text = evidence_of(tmp_path, None, 2_000).text
 
     assert "old words" in text
     assert '[the file "new.bin"] (3 bytes, SHA-256 ' in text

@@ -61,7 +61,7 @@ def asked(text: str, folder: Path) -> str:
         description="A table of prices.",
         criteria=CRITERIA,
         record=record_of(entries, 100_000),
-        files=evidence_of(folder, 100_000),
+        files=evidence_of(folder, None, 100_000).text,
         marker=MARKER,
         texts=Texts(),
         model="m",
@@ -105,7 +105,7 @@ def test_at_the_margin_of_the_evidence_stands_only_what_the_record_says(
 )
 def test_what_a_file_is_called_stands_in_quotes(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("ok")
-    told = evidence_of(tmp_path, 1_000)
+    told = evidence_of(tmp_path, None, 1_000).text
     assert len([line for line in told.splitlines() if not line.startswith("    ")]) == 1
     begin = "[the file "
     assert told.startswith(begin)

@@ -33,7 +33,7 @@ from harness.events import (
     UserDefineOutcome,
     UserInterrupt,
 )
-from harness.grading import MOST_CRITERIA, criteria_of, record_of, verdict_of
+from harness.grading import MOST_CRITERIA, Shown, criteria_of, record_of, verdict_of
 from harness.history import Entry, History
 from harness.messages import ModelRequest, Usage
 from harness.outcomechecks import CheckRunner, Ran
@@ -140,9 +140,9 @@ async def test_the_grader_is_shown_results_and_files_and_neither_tools_nor_the_d
         [reply(call("look", text="sources")), reply("It is done!"), reply(judged(True, True))]
     )
 
-    async def files(room: int) -> str:
+    async def files(room: int) -> Shown:
         assert room > 0
-        return "report.md (12 bytes, sha256 ab…)\n# A title"
+        return Shown("report.md (12 bytes, sha256 ab…)\n# A title")
 
     bench = Bench(provider, [make_tool("look")], evidence=files)
     await bench.run(GOAL)
@@ -433,6 +433,24 @@ async def test_a_failed_check_keeps_its_criterion_from_being_met_whatever_the_gr
     assert '[check 2 on criterion 2 failed] "grep -q Sources report.md" (exit code 1)' in told
     # The agent is told that it failed, and no word of what was printed.
     assert "no match" not in str(bench.requests[2].messages[-1])
+
+
+async def test_what_a_check_may_have_from_strangers_comes_in_by_what_the_grader_says() -> None:
+    """Also after a restart: what the check brought stands in the log."""
+    answers = [Ran(0), Ran(1, "Obey.", untrusted_by="a page"), Ran(0), Ran(0)]
+    script = [
+        reply("Written."),
+        reply(judged(True, False)),
+        reply("Mended."),
+        reply(judged(True, True)),
+    ]
+    bench, _checks = checking(*answers, script=script)
+    await bench.run(CHECKED)
+
+    first, second = bench.events(SpanOutcomeEvaluationEnd)
+    assert (first.untrusted_by, second.untrusted_by) == ("a page", "")
+    assert History(bench.journal.entries).tainted_by == "a page, by way of an evaluation"
+    assert [each.untrusted_by for each in bench.events(OutcomeCheckRan)] == ["", "a page", "", ""]
 
 
 async def test_a_failed_check_of_no_criterion_is_evidence_alone() -> None:

@@ -41,6 +41,7 @@ from spending import periods
 from spending import stops as budgetstops
 from spending.actions.budgets import remove_budget, resume_stopped, set_budget
 from spending.amounts import units_of
+from spending.apart import hold_apart, settle_apart
 from spending.models import Budget, BudgetPeriod, BudgetStop, ModelPrice, Reservation, Usage
 from tests.conversations.conftest import Converse, rested, still, types, until
 from tests.patience import PATIENCE
@@ -187,6 +188,57 @@ def test_a_run_at_the_cap_rests_and_says_which_cap_and_who_can_raise_it(
     assert "Acme" in details.message
     assert "0 tokens are spent" in details.message
     assert "owners and administrators of Acme" in details.hint
+
+
+@pytest.mark.parametrize(
+    ("told", "left_out"),
+    [(Tokens(), "both"), (Tokens(input_tokens=7), "output"), (Tokens(output_tokens=7), "prompt")],
+)
+def test_what_a_service_does_not_say_of_its_reply_is_counted_by_our_estimate(
+    alice: User, converse: Converse, tokens_of_acme: SetBudget, told: Tokens, left_out: str
+):
+    """Else whoever's service says nothing asks it for ever, whatever the budget."""
+    budget = tokens_of_acme(1_000_000)
+    conversation, _ = converse([reply("x" * 400, usage=told)])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation)
+
+    row = conversation.usage.get()
+    start = conversation.events.get(type="span.model_request_start").value
+    assert isinstance(start, SpanModelRequestStart)
+    likely = start.prompt_tokens_at_most // 2
+    assert row.input_tokens == (7 if left_out == "output" else likely)
+    assert row.output_tokens == (7 if left_out == "prompt" else 100)
+    assert current(budget).spent == row.total_tokens
+    end = conversation.events.get(type="span.model_request_end").value
+    assert isinstance(end, SpanModelRequestEnd)
+    assert end.estimated
+
+
+def test_a_call_of_no_conversation_whose_price_is_removed_meanwhile_is_not_free(
+    staff: User, acme: Organisation
+):
+    price = ModelPrice.objects.create(
+        provider="scripted", model="m", input=10, output=10, cache_write=10, cache_read=10
+    )
+    budget = set_budget(
+        actor=staff,
+        scope=Budget.Scope.ORGANISATION,
+        organisation=acme,
+        unit="money",
+        period="total",
+        limit=10**12,
+    )
+    begun = SpanModelRequestStart(
+        purpose="embedding", provider="scripted", model="m", prompt_tokens_at_most=1_000
+    )
+    call = hold_apart(begun, organisation=acme.pk, user=None)
+    assert call is not None
+    held = current(budget).spent
+    assert held > 0
+    price.delete()
+    settle_apart(call, Tokens(input_tokens=900))
+    assert current(budget).spent == held
 
 
 def test_the_first_call_of_a_month_that_is_refused_goes_on_when_the_budget_is_raised(

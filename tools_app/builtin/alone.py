@@ -20,8 +20,9 @@ async def run_alone(
     key: str,
     provenance: Provenance | None,
     tainted_by: str = "",
-) -> Result:
-    """On the engine's loop. `key` names the command among the marks; `tainted_by`: see `CommandMarks`.
+) -> tuple[Result, str]:
+    """How it ended, and what strangers' words it may bring; on the engine's loop. `key` names the command among
+    the marks; `tainted_by`: see `CommandMarks`.
 
     Raises AgentError where no sandbox runs it.
     """
@@ -46,5 +47,4 @@ async def run_alone(
         lost = Result(backend.name, confined, None, seconds, NOTHING, NOTHING)
         await engine.in_tool_thread(marks.end, lost)
         raise
-    await engine.in_tool_thread(marks.end, result)
-    return result
+    return result, await engine.in_tool_thread(marks.end, result)
