@@ -24,7 +24,7 @@ OF_ONE_FILE = 0.5
 
 
 def evidence_of(workspace: Path, held: Provenance | None, room: int) -> Shown:
-    """The files, those last changed first, in about `room` characters, and whether strangers wrote in them."""
+    """The files, those last changed first, in about `room` characters, and what strangers wrote there."""
     files = Workspace(workspace)
     listing = files.entries()
     newest = sorted(listing.entries, key=lambda entry: (-entry.changed, entry.path))

@@ -524,8 +524,8 @@ def _note_others_beside(conversation: Conversation) -> None:
 
 
 def _note_asker(conversation: Conversation, taken: Sequence[str]) -> None:
-    """Whose words the turn that begins, or goes on, answers: of several the last one's, and those of the agent
-    above are whose it answers itself."""
+    """Whose words the turn that begins, or goes on, answers: of several the last one's. What the agent
+    above says is said for whom that one answers."""
     said = Event.objects.filter(
         conversation=conversation, uid__in=taken, type__in=("user.message", "user.define_outcome")
     )

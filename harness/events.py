@@ -618,7 +618,7 @@ class SpanOutcomeEvaluationEnd(BaseEvent):
     usage: ModelUsage = ModelUsage()
     """Of all requests to the grader in this evaluation."""
     untrusted_by: str = ""
-    """What of strangers' the grader was shown beside the dialogue: files, results of checks; empty: nothing."""
+    """What of strangers' the grader was shown beside the dialogue, in files or by checks; empty: nothing."""
 
 
 class OutcomeCheckRan(BaseEvent):
@@ -1128,6 +1128,12 @@ def know(kind: type[AppEvent]) -> None:
     if name in TYPES or _of_apps.get(name, kind) is not kind:
         raise ValueError(f"{kind.__name__}: there is an event {name} already")
     _of_apps[name] = kind
+
+
+def bringing_types() -> tuple[str, ...]:
+    """Those of apps by which others' words may come into the dialogue."""
+    nobody = AppEvent.untrusted_by
+    return tuple(name for name, kind in _of_apps.items() if kind.untrusted_by is not nobody)
 
 
 def types() -> tuple[str, ...]:

@@ -407,18 +407,6 @@ class Reply:
             self.kit.live.end(held.block)
         self._open.clear()
 
-    def _usage_of_whole_reply(self, done: ReplyDone) -> tuple[Usage, bool]:
-        """What the service reported, and whether part of it is our estimate: what it leaves out is not free."""
-        usage = done.usage
-        if done.cached:
-            return usage, False
-        if not usage.prompt_tokens:
-            usage = replace(usage, input_tokens=likely_prompt_tokens(self._prompt_at_most))
-        if not usage.output_tokens:
-            output = -(-self._output_characters // CHARACTERS_PER_TOKEN)
-            usage = replace(usage, output_tokens=output)
-        return usage, usage != done.usage
-
     def _usage_of_cut_reply(self, charged: bool) -> tuple[Usage, bool]:
         """What the service reported so far, and whether part of it is our estimate.
 
@@ -434,6 +422,18 @@ class Reply:
         if seen.prompt_tokens or not charged:
             return seen, output > self._seen.output_tokens
         return replace(seen, input_tokens=likely_prompt_tokens(self._prompt_at_most)), True
+
+    def _usage_of_whole_reply(self, done: ReplyDone) -> tuple[Usage, bool]:
+        """The same of one that came to its end: what a service does not report is not free."""
+        usage = done.usage
+        if done.cached:
+            return usage, False
+        if not usage.prompt_tokens:
+            usage = replace(usage, input_tokens=likely_prompt_tokens(self._prompt_at_most))
+        if not usage.output_tokens:
+            output = -(-self._output_characters // CHARACTERS_PER_TOKEN)
+            usage = replace(usage, output_tokens=output)
+        return usage, usage != done.usage
 
     def _end_event(self, end: str, usage: Usage, *, is_error: bool = False) -> SpanModelRequestEnd:
         first = self._first_delta

@@ -38,7 +38,7 @@ from tools_app.workspace import Workspace
 
 from .models import Access, AttachedStore
 from .reach import reach_of
-from .strangers import has_strangers_words
+from .strangers import commands_may_bring_them, has_strangers_words, mark_as_strangers
 
 logger = logging.getLogger(__name__)
 
@@ -190,7 +190,9 @@ def _keep(
     store, actor = attached.store, conversation.owner
     author = Author(AuthorKind.SESSION, conversation.uid)
     known = {each.path: each for each in store.memories.filter(path__in=[*changed, *gone])}
-    untrusted = bool(changed) and has_strangers_words(conversation)
+    untrusted = bool(changed) and (
+        commands_may_bring_them(conversation) or has_strangers_words(conversation)
+    )
     for path in gone:
         memory = known.get(path)
         if memory is not None and memory.sha256 == before[path]:
@@ -225,6 +227,8 @@ def _keep(
                                 confirmed_at=None,
                                 source_conversation=conversation.uid,
                             )
+                    if untrusted:
+                        mark_as_strangers(conversation, attached, path)
             except AgentError as problem:
                 problems.append(f"{path}: {problem.message}")
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from django.db.models import Q
 
+from conversations.ancestry import ancestors
 from conversations.models import Conversation, Event
-from harness.events import MessageEdited, UserMessage
+from conversations.provenance import TableProvenance
+from harness.events import AppEvent, MessageEdited, UserMessage, bringing_types
 from harness.history import Entry, untrusted_in_answer, untrusted_in_input
 
-_ANSWERS = ("agent.tool_result", "x.background_finished")
+from .models import AttachedStore
+
+_ANSWERS = ("agent.tool_result", "x.background_finished", "span.outcome_evaluation_end")
 _MARKED = (
     Q(type__in=("agent.mcp_tool_result", "x.mcp_elsewhere"))
     | Q(type__endswith="tool_result", payload__untrusted=True)
@@ -22,11 +26,25 @@ _GIVEN = ("user.message", "x.message_edited", "user.custom_tool_result", "user.t
 
 def has_strangers_words(conversation: Conversation) -> bool:
     """However long ago: a later word of a person does not make it hers. What counts is what taints a run
-    (`harness.history`)."""
-    log = Event.objects.filter(conversation=conversation)
+    (`harness.history`), here and where its agent was told what to do."""
+    log = Event.objects.filter(conversation__in=[conversation.pk, *ancestors(conversation)])
     if log.filter(_MARKED).exists():
         return True
-    return any(_brings(row.entry()) for row in log.filter(type__in=_GIVEN).iterator())
+    given = log.filter(type__in=(*_GIVEN, *bringing_types()))
+    return any(_brings(row.entry()) for row in given.iterator())
+
+
+def commands_may_bring_them(conversation: Conversation) -> bool:
+    """Whether a command that is not over, or that brought some, may have written them into any file: what it
+    brings is told in the log when it has ended."""
+    return TableProvenance(conversation.pk).foreign().since is not None
+
+
+def mark_as_strangers(conversation: Conversation, attached: AttachedStore, path: str) -> None:
+    """Commands of the conversation find it among the files of the store: they may have read strangers' words
+    from now on."""
+    place = f"{attached.path}{path}".lstrip("/")
+    TableProvenance(conversation.pk).mark_file(place, "it is a memory that nobody has confirmed")
 
 
 def _brings(entry: Entry) -> bool:
@@ -35,5 +53,7 @@ def _brings(entry: Entry) -> bool:
             return bool(untrusted_in_input(Entry.of(UserMessage(content=content))))
         case UserMessage():
             return bool(untrusted_in_input(entry))
+        case AppEvent():
+            return bool(entry.event.untrusted_by())
         case _:
             return bool(untrusted_in_answer(entry.event, "a tool"))

@@ -13,7 +13,7 @@ from memory.models import AuthorKind, Memory, MemoryStore
 
 from .models import Access
 from .mounted import attached_to, follow_changes
-from .strangers import has_strangers_words
+from .strangers import has_strangers_words, mark_as_strangers
 from .tools import EXTRA
 
 
@@ -98,6 +98,10 @@ def mark_written(conversation: Conversation, *memories: Memory) -> None:
     if has_strangers_words(conversation):
         marked = Memory.objects.filter(pk__in=[memory.pk for memory in memories])
         marked.update(untrusted=True, confirmed_at=None, source_conversation=conversation.uid)
+        places = {attached.store_id: attached for attached in attached_to(conversation)}
+        for memory in memories:
+            if (attached := places.get(memory.store_id)) is not None:
+                mark_as_strangers(conversation, attached, memory.path)
 
 
 _PLACE = {

@@ -26,7 +26,9 @@ from harness.events import (
     UserMessage,
 )
 from harness.history import Entry
+from harness.hooks import TOOL_AFTER, TURN_BEFORE
 from harness.tools import ToolContext
+from hooks.events import HookAnswer, HooksAnswered
 from memory.actions.remembering import (
     Source,
     correct_memory,
@@ -48,6 +50,11 @@ from tests.conversations.conftest import rested, types, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAPER = Document(source=PlainTextSource(data="Somebody wrote this."))
+OURS = HookAnswer(hook="Guard", verdict="pass", milliseconds=1, context="Hi.", adds=True)
+OTHERS = OURS.model_copy(update={"untrusted": True})
+JUDGED = SpanOutcomeEvaluationEnd(
+    outcome_evaluation_start_id="sevt_1", outcome_id="outc_1", result="needs_revision"
+)
 
 
 def told(conversation: Conversation) -> str:
@@ -214,12 +221,31 @@ def test_what_is_learned_where_strangers_wrote_waits_for_a_person(converse, alic
         (UserMessage(content=(Text(text="Hi."), PAPER)), True),
         (UserMessage(content=(Text(text="Hi."),), untrusted_by="a webhook"), True),
         (MessageEdited(event_id="sevt_1", content=(PAPER,)), True),
+        (HooksAnswered(point=TURN_BEFORE, told=(OTHERS,)), True),
+        (HooksAnswered(point=TURN_BEFORE, told=(OURS,)), False),
+        (HooksAnswered(point=TOOL_AFTER, tool_use_id="sevt_1", told=(OTHERS,)), False),
+        (JUDGED, False),
+        (JUDGED.model_copy(update={"untrusted_by": "a page"}), True),
     ],
 )
 def test_whatever_taints_a_run_counts_as_strangers_words(converse, alice, event, strangers):
     conversation, _script = converse()
     append(conversation.pk, [Entry.of(event)], actor=alice)
     assert has_strangers_words(conversation) is strangers
+
+
+def test_what_an_agent_learns_that_was_told_by_one_that_read_strangers_words_waits(
+    converse, alice, acme
+):
+    """A person's word to the one above is none about what the one below is told to remember."""
+    above, _script = converse()
+    below, _script = converse()
+    Conversation.objects.filter(pk=below.pk).update(parent=above)
+    below = Conversation.objects.get(pk=below.pk)
+    assert not has_strangers_words(below)
+    page = AgentToolResult(tool_use_id="s", content=(Text(text="Hi."),), untrusted=True)
+    append(above.pk, [Entry.of(page)], actor=alice)
+    assert has_strangers_words(below)
 
 
 def test_a_secret_is_not_learned(converse, alice):

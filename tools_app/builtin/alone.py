@@ -21,8 +21,8 @@ async def run_alone(
     provenance: Provenance | None,
     tainted_by: str = "",
 ) -> tuple[Result, str]:
-    """How it ended, and what strangers' words it may bring; on the engine's loop. `key` names the command among
-    the marks; `tainted_by`: see `CommandMarks`.
+    """How it ended, and what strangers' words it may bring. On the engine's loop. `key` names the command
+    among the marks; `tainted_by`: see `CommandMarks`.
 
     Raises AgentError where no sandbox runs it.
     """
