@@ -12,6 +12,7 @@ from conversations.actions.children import answer_of
 from conversations.log import append, entries_after
 from conversations.models import Conversation
 from conversations.opencalls import open_call
+from conversations.provenance import TableProvenance
 from harness.content import as_blocks, text_of
 from harness.events import AgentToolResult, BackgroundFinished, ResultOutcome, SubagentEnded
 from harness.events import Event as EventValue
@@ -20,7 +21,7 @@ from harness.tools import ToolOutput
 from jobs.apart import each_apart
 from jobs.prepared import Prepared
 
-from .files import Brought, bring_up, changes_of, diff_text, named
+from .files import Brought, Change, bring_up, changes_of, diff_text, named
 from .inturn import in_turn
 from .models import Subagent
 from .starting import go_on
@@ -95,7 +96,7 @@ def answer_for(row: Subagent, *, brought: Brought | None = None) -> ToolOutput:
     """What an agent reads of one that has ended: how, its words, and its files."""
     said = answer_of(actor=row.parent.owner, child=row.child) if row.child is not None else None
     words = _words(said) if said is not None else ""
-    source = said.untrusted_by if said is not None else ""
+    source = (said.untrusted_by if said is not None else "") or _shown_of_strangers(row, brought)
     text = "\n\n".join(filter(None, (_heading(row), words, _files(row, brought))))
     return ToolOutput(
         _bounded(text),
@@ -174,11 +175,28 @@ def _words(said: ToolOutput) -> str:
     return text_of(as_blocks(said.content)) or "(It said nothing.)"
 
 
+def _to_show(row: Subagent, brought: Brought | None) -> list[Change]:
+    """What it changed that is shown line by line."""
+    if brought is not None or row.merged is not None or row.files == Subagent.Files.READ_ONLY:
+        return []
+    return changes_of(row)
+
+
+def _shown_of_strangers(row: Subagent, brought: Brought | None) -> str:
+    """What others wrote in files that are shown, also where it has read none of them itself."""
+    if row.child is None or not (changes := _to_show(row, brought)):
+        return ""
+    marks = TableProvenance(row.child_id).foreign()
+    paths = {change.path for change in changes}
+    found = (f"{path}: {source}" for path, source in marks.paths.items() if path in paths)
+    return next(found, "")
+
+
 def _files(row: Subagent, brought: Brought | None) -> str:
     if brought is not None:
         return brought.words()
-    changes = changes_of(row) if row.files != Subagent.Files.READ_ONLY else []
-    if not changes or row.merged is not None:
+    changes = _to_show(row, brought)
+    if not changes:
         return ""
     return (
         f"It changed in its copy: {named(change.path for change in changes)}. Take or refuse that with "

@@ -175,7 +175,7 @@ def _hand_out_tasks(team: Team, members: Sequence[Member]) -> bool:
             member,
             text,
             f"task:{task.uid}:{board.version}:{task.changed_at.timestamp()}",
-            task.untrusted_by,
+            task.strangers_for(conversation.owner_id),
         )
         handed = True
     return handed
@@ -198,4 +198,5 @@ def _tell_standstill(team: Team) -> None:
         "\nDecide what becomes of it: do it, give it to somebody, cancel it, or tell the person."
     )
     key = f"stuck:{found.signature}:{members[0].conversation.last_seq}"
-    put_into_box(team, Mail.Kind.NOTICE, None, members[0], text, key)
+    lead = members[0]
+    put_into_box(team, Mail.Kind.NOTICE, None, lead, text, key, found.untrusted_by)

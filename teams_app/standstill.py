@@ -19,6 +19,8 @@ SHOWN = 10
 @dataclass(frozen=True, slots=True)
 class Standstill:
     reasons: tuple[str, ...]
+    untrusted_by: str = ""
+    """What of them strangers may have written; empty: nothing."""
 
     @property
     def signature(self) -> str:
@@ -38,8 +40,14 @@ def standstill(team: Team, members: Sequence[Member]) -> Standstill | None:
     if BackgroundCommand.objects.running().filter(conversation__in=here).exists():
         return None
     by_conversation = {member.conversation.pk: member for member in members}
-    reasons = [*_of_requests(pending, by_conversation), *_of_tasks(team, by_conversation)]
-    return Standstill(tuple(reasons[:SHOWN])) if reasons else None
+    left = _tasks_left(team)
+    reasons = [
+        *_of_requests(pending, by_conversation),
+        *(_left(row, by_conversation) for row in left),
+    ]
+    owner = members[0].conversation.owner_id
+    foreign = next(filter(None, (row.task.strangers_for(owner) for row in left)), "")
+    return Standstill(tuple(reasons[:SHOWN]), foreign) if reasons else None
 
 
 def _of_requests(pending: Sequence[TeamRequest], members: Mapping[int, Member]) -> Sequence[str]:
@@ -61,15 +69,15 @@ def _of_requests(pending: Sequence[TeamRequest], members: Mapping[int, Member]) 
     return found
 
 
-def _of_tasks(team: Team, members: Mapping[int, Member]) -> Sequence[str]:
-    """Of each open task that nobody will begin or go on with, unless a person is to do one of them."""
+def _tasks_left(team: Team) -> Sequence[Standing]:
+    """Each open task that nobody will begin or go on with, unless a person is to do one of them."""
     board = Board.objects.filter(conversation=team.lead_id).first()
     if board is None:
         return ()
     rows = standings(board.tasks.open().order_by("number"))
     if any(row.task.owner_user_id is not None for row in rows):
         return ()
-    return [_left(row, members) for row in rows]
+    return rows
 
 
 def _left(row: Standing, members: Mapping[int, Member]) -> str:

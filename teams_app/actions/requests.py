@@ -113,6 +113,11 @@ def answer_as_person(
         return _close(owner, team, asked, approve, text, source)
 
 
+def closing_key(request: TeamRequest) -> str:
+    """Of the mail that tells whoever asked of the answer."""
+    return f"closed:{request.uid}"
+
+
 def expire_requests() -> None:
     """Close those that nobody answered in time, and tell who asked. Twice at once it says so once."""
     due = TeamRequest.objects.pending().filter(expires_at__lte=timezone.now())
@@ -201,7 +206,7 @@ def _tell_asker(team: Team, request: TeamRequest, who: str, source: str) -> None
             None,
             asker,
             f"Request {request.uid} ({request.kind}): {text}{said}",
-            f"closed:{request.uid}",
+            closing_key(request),
             source,
         )
     tell_team(

@@ -57,6 +57,11 @@ class Changes:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Merged with what is there; a null takes a name away."""
 
+    @property
+    def says_something(self) -> bool:
+        """Whether it brings words into the task."""
+        return bool(self.subject or self.description or self.active_form or self.metadata)
+
 
 def create_task(
     *,
@@ -127,8 +132,9 @@ def change_task(
             _require_its_business(held, row, by, changes)
         before = _Before.of(row)
         _write_words(row, changes)
-        if untrusted_by and (changes.subject or changes.description):
-            row.untrusted_by = untrusted_by[:300]
+        if changes.says_something:
+            source = untrusted_by or _other_person(held, actor, by)
+            row.untrusted_by = source[:300] or row.untrusted_by
         if changes.owner is not None and not changes.owner.has(row):
             require_fit(held, changes.owner)
             _give(row, changes.owner)
@@ -514,7 +520,7 @@ def _tell_owner(task: Task, by: Conversation | None) -> None:
     owner = task.owner_conversation_id
     if owner is not None and (by is None or by.pk != owner) and task.is_open:
         text = f"[Task board] Task #{task.number} is yours now: {task.subject}"
-        say_to_agent(owner, text, untrusted_by=task.untrusted_by)
+        _say_of(task, owner, text)
 
 
 def _tell_maker(task: Task, actor: User, by: Conversation | None) -> None:
@@ -523,7 +529,20 @@ def _tell_maker(task: Task, actor: User, by: Conversation | None) -> None:
     if maker is not None and by is None:
         ended = "done" if task.status == Task.Status.COMPLETED else "cancelled"
         text = f"[Task board] {actor.username} says that task #{task.number} is {ended}: {task.subject}"
-        say_to_agent(maker, text, untrusted_by=task.untrusted_by)
+        _say_of(task, maker, text)
+
+
+def _say_of(task: Task, conversation: int, text: str) -> None:
+    person = Conversation.objects.values_list("owner", flat=True).get(pk=conversation)
+    say_to_agent(conversation, text, untrusted_by=task.strangers_for(person))
+
+
+def _other_person(board: Board, actor: User, by: Conversation | None) -> str:
+    """Who writes on it by hand, if she is not the person its agents work for."""
+    home = board.conversation
+    if by is not None or (home is not None and home.owner_id == actor.pk):
+        return ""
+    return f"what {actor.username} wrote on the task board"
 
 
 # --- what comes in --------------------------------------------------------------------------------

@@ -169,6 +169,15 @@ class Task(models.Model):
     def is_owned(self) -> bool:
         return self.owner_user_id is not None or self.owner_conversation_id is not None
 
+    def strangers_for(self, owner: int) -> str:
+        """What others wrote into it, for agents that work for this person: an agent that had read strangers'
+        words, or another person; empty: nobody did."""
+        if self.untrusted_by:
+            return self.untrusted_by
+        if self.creator_conversation_id is None and self.creator_user_id != owner:
+            return "a task on the board that somebody else wrote"
+        return ""
+
     @property
     def noted(self) -> dict[str, Any]:
         found: dict[str, Any] = self.metadata

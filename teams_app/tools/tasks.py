@@ -182,22 +182,16 @@ def _hashed(numbers: Iterable[int]) -> str:
 
 
 def _handed_on(context: ToolContext) -> str:
-    source = context.tainted_by
+    # Of an agent below all it ever read counts: a word that a person said to it was not said to the others.
+    below = conversation_of(context).parent_id is not None
+    source = context.ever_tainted_by if below else context.tainted_by
     return f"{source}, by way of the task board" if source else ""
 
 
 def _output(text: str, tasks: Iterable[Task], here: Conversation) -> ToolOutput:
-    source = next((found for task in tasks if (found := _untrusted_in(task, here))), "")
+    owner = here.owner_id
+    source = next((found for task in tasks if (found := task.strangers_for(owner))), "")
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
-
-
-def _untrusted_in(task: Task, here: Conversation) -> str:
-    """What others wrote into a task: an agent that had read it, or a person other than whom it works for."""
-    if task.untrusted_by:
-        return task.untrusted_by
-    if task.creator_conversation_id is None and task.creator_user_id != here.owner_id:
-        return "a task on the board that somebody else wrote"
-    return ""
 
 
 def _number_of(arguments: Mapping[str, Any]) -> str:

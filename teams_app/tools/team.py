@@ -11,9 +11,10 @@ from typing import Any
 
 from conversations.models import Conversation
 from harness.errors import ToolError
+from harness.events import UserMessage
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from teams_app.actions.mail import in_words, send_mail
-from teams_app.actions.requests import answer_as_member, make_request
+from teams_app.actions.requests import answer_as_member, closing_key, make_request
 from teams_app.actions.tasks import numbered
 from teams_app.actions.teams import spawn_teammate as spawn
 from teams_app.boards import board_of
@@ -44,15 +45,19 @@ def spawn_teammate(context: ToolContext, arguments: dict[str, Any]) -> str:
     return f"{made.name} has joined and begins. You will hear from it; end your turn when no work is left."
 
 
-def list_teammates(context: ToolContext, _arguments: dict[str, Any]) -> str:
+def list_teammates(context: ToolContext, _arguments: dict[str, Any]) -> ToolOutput:
     me = member_of(conversation_of(context))
     if me is None:
-        return "There is no team yet."
-    lines = [_member_line(member, me) for member in members_of(me.team)]
+        return ToolOutput("There is no team yet.")
+    members = members_of(me.team)
+    lines = [_member_line(member, me) for member in members]
     lines += [
         f"Request {request.uid} ({request.kind}) waits." for request in me.team.requests.pending()
     ]
-    return "\n".join(lines)
+    # Whoever leads wrote these roles itself.
+    others = [] if me.teammate is None else members
+    source = next(filter(None, map(_role_brings, others)), "")
+    return ToolOutput("\n".join(lines), untrusted=bool(source), untrusted_by=source)
 
 
 def send_message(context: ToolContext, arguments: dict[str, Any]) -> str:
@@ -129,12 +134,16 @@ def answer_request(context: ToolContext, arguments: dict[str, Any]) -> str:
     return "You have left the team. End your turn." if ends else "Whoever asked is told."
 
 
-def check_protocol(context: ToolContext, arguments: dict[str, Any]) -> str:
+def check_protocol(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     me = _me(context)
     found = me.team.requests.filter(uid=arguments["request_id"].replace("\0", "")).first()
     if found is None:
         raise ToolError("There is no such request in the team.")
-    return f"{found.kind}: {found.state}{': ' + found.answer if found.answer else ''}"
+    text = f"{found.kind}: {found.state}{': ' + found.answer if found.answer else ''}"
+    # What the answer brought was told with it to whoever asked.
+    told = me.team.mails.filter(key=closing_key(found)).first()
+    source = told.untrusted_by if told is not None and found.answer else ""
+    return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -171,6 +180,15 @@ def _member_line(member: Member, me: Member) -> str:
     you = " (you)" if member.conversation.pk == me.conversation.pk else ""
     role = f": {member.teammate.role}" if member.teammate and member.teammate.role else ""
     return f"{member.name}{you}, {member.status}{role}"
+
+
+def _role_brings(member: Member) -> str:
+    """What strangers may have had a part in its role, which was given with the first that it was told."""
+    if member.teammate is None or not member.teammate.role:
+        return ""
+    told = member.conversation.events.filter(type="user.message").order_by("seq").first()
+    value = told.value if told is not None else None
+    return value.untrusted_by if isinstance(value, UserMessage) else ""
 
 
 def _to(arguments: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from providers.scripted import Hold, call, reply, say
 from subagents.models import Subagent
 from tests.cast import ClientOf
 from tests.conversations.conftest import types
-from tests.conversations.strangers import more_tools
+from tests.conversations.strangers import more_tools, upload
 
 from .conftest import (
     Lead,
@@ -295,6 +295,27 @@ def test_what_a_subagent_read_of_strangers_makes_its_parent_ask(
     assert asked.conversation == conversation
     assert asked.tainted
     assert "by way of the agent below" in asked.reason
+
+
+def test_what_is_shown_of_a_strangers_file_in_a_subagents_copy_makes_its_parent_ask(
+    alice: User, lead: Lead, more_tools: None
+) -> None:
+    """A person gave it to the subagent, which never read it."""
+    hold = Hold()
+    script = scenes(
+        [reply(ask("alpha", files="copy")), reply(call("send", to="x")), reply("Done.")],
+        alpha=[reply(say(hold, "Nothing to do."))],
+    )
+    conversation = lead(script)
+    until(lambda: hold.reached.is_set())
+    child = child_of(Subagent.objects.get())
+    upload(alice, child, "notes.txt", "Obey.\n", folder="in")
+    hold.release.set()
+
+    asked = until(lambda: Approval.objects.filter(state="pending").first())
+    assert "+Obey." in answers(conversation)[0]
+    assert asked.tainted
+    assert "in/notes.txt: it was uploaded" in asked.reason
 
 
 def test_what_was_not_used_comes_back_and_what_was_used_counts(lead: Lead) -> None:

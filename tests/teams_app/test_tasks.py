@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from conversations.models import Conversation, Share
 from harness.content import Text, text_of
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import dump, load
+from harness.tools import ToolContext
 from providers.scripted import call, reply
 from teams_app.actions.tasks import (
     Changes,
@@ -27,6 +29,8 @@ from teams_app.boards import board_of, standings
 from teams_app.events import TaskFacts, TaskUpdated
 from teams_app.models import Board, Task
 from teams_app.owners import NOBODY, Owner
+from teams_app.tools.place import EXTRA
+from teams_app.tools.tasks import task_create
 from tests.conversations.conftest import Converse, MakeAgent, rested
 from tests.conversations.scenes import begin
 
@@ -362,6 +366,74 @@ def test_what_an_agent_had_read_comes_along_with_its_task(
     rested(conversation)
     result = conversation.events.get(type="agent.tool_result").value
     assert (result.untrusted, result.untrusted_by) == (True, "fetch")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"active_form": "Obeying"}, {"metadata": {"note": "Obey."}}, {"subject": "Obey"}]
+)
+def test_whatever_words_an_agent_adds_to_a_task_bring_along_what_it_had_read(
+    board: Board, changes: dict[str, Any]
+) -> None:
+    task = make(board)
+    by = home(board)
+    done = change_task(
+        actor=by.owner, task=task, changes=Changes(**changes), by=by, untrusted_by="a page"
+    )
+    assert done.strangers_for(by.owner_id) == "a page"
+
+
+def test_a_mere_step_of_a_task_brings_nothing(board: Board) -> None:
+    by, task = home(board), make(board)
+    step = Changes(status="in_progress")
+    done = change_task(actor=by.owner, task=task, changes=step, by=by, untrusted_by="a page")
+    assert done.strangers_for(by.owner_id) == ""
+
+
+def test_what_another_person_writes_into_a_task_is_no_word_of_whom_the_agent_works_for(
+    board: Board, bob: User
+) -> None:
+    here = home(board)
+    Share.objects.create(conversation=here, user=bob, role="writer")
+    task = make(board, by=here)
+    change_task(actor=bob, task=task, changes=Changes(status="in_progress"))
+    task.refresh_from_db()
+    assert task.strangers_for(here.owner_id) == ""
+    change_task(actor=here.owner, task=task, changes=Changes(description="Mine."))
+    task.refresh_from_db()
+    assert task.strangers_for(here.owner_id) == ""
+    change_task(actor=bob, task=task, changes=Changes(description="Obey."))
+    task.refresh_from_db()
+    assert task.strangers_for(here.owner_id) == "what bob wrote on the task board"
+
+
+def test_an_agent_that_is_given_anothers_task_is_told_whose_words_these_are(
+    board: Board, bob: User
+) -> None:
+    here = home(board)
+    Share.objects.create(conversation=here, user=bob, role="writer")
+    create_task(actor=bob, board=board, subject="Obey", owner=Owner(conversation=here))
+    said = here.events.get(type="user.message").value
+    assert "Obey" in text_of(said.content)
+    assert said.untrusted_by == "a task on the board that somebody else wrote"
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_of_an_agent_below_all_it_ever_read_comes_along_with_its_task(
+    board: Board, below: bool
+) -> None:
+    here = home(board)
+    if below:
+        here = Conversation.objects.create(
+            organisation=here.organisation,
+            owner=here.owner,
+            agent_version=here.agent_version,
+            environment=here.environment,
+            parent=here,
+        )
+    context = ToolContext("sevt_1", Path(), ever_tainted_by="a page", extras={EXTRA: here.pk})
+    made = task_create(context, {"subject": "From a page"})
+    assert made.untrusted is below
+    assert Task.objects.get().untrusted_by == ("a page, by way of the task board" if below else "")
 
 
 def test_an_old_payload_of_a_change_loads_as_it_was_stored() -> None:

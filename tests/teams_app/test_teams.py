@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from harness.errors import (
 from harness.events import UserMessage, dump, load
 from harness.history import Entry
 from harness.ids import new_id
+from harness.tools import ToolContext
 from providers.scripted import Hold, Scripted, call, registered, reply, say
 from teams_app import attending
 from teams_app.actions.mail import send_mail
@@ -44,6 +46,8 @@ from teams_app.events import TeammateStatus, TeamStuck
 from teams_app.members import Member, Status, member_of, members_of
 from teams_app.models import Mail, Task, Team, Teammate, TeamRequest
 from teams_app.owners import Owner
+from teams_app.tools.place import EXTRA
+from teams_app.tools.team import check_protocol, list_teammates
 from tests.conversations.conftest import Converse, MakeAgent, rested, still, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -234,6 +238,72 @@ def test_what_a_teammate_read_goes_along_with_its_words(lead: Conversation, play
         if "Send it" in text_of(row.value.content)
     ]
     assert row.value.untrusted_by == "a page, by way of anna"
+
+
+def test_what_a_teammate_read_goes_along_with_its_answer_however_it_is_looked_up(
+    lead: Conversation, plays: Agents
+) -> None:
+    plays("Writer", lambda _request: reply("Yes."))
+    anna = join(lead, "anna", "Writer")
+    settled(anna)
+    request = asking(lead, leading(lead), anna)
+    page = UserMessage(content=(Text(text="A page"),), by_agent=True, untrusted_by="a page")
+    append(anna.conversation.pk, [Entry.of(page)])
+    wake(anna.conversation.pk)
+    rested(anna.conversation, 3)
+    settled(anna)
+    context = ToolContext("sevt_1", Path(), extras={EXTRA: lead.pk})
+    given = {"request_id": request.uid}
+    assert not check_protocol(context, given).untrusted
+    answer_as_member(
+        actor=lead.owner, member=anna, request_uid=request.uid, approve=True, text="Send it."
+    )
+    told = check_protocol(context, given)
+    assert "Send it." in str(told.content)
+    assert told.untrusted_by == "a page, by way of anna"
+
+
+def test_what_strangers_had_written_into_tasks_comes_along_when_the_team_stands_still(
+    lead: Conversation, plays: Agents
+) -> None:
+    plays("Writer", lambda _request: reply("I wait."))
+    anna = join(lead, "anna", "Writer")
+    settled(anna)
+    create_task(
+        actor=lead.owner,
+        board=board_of(lead),
+        subject="Send it",
+        owner=Owner(conversation=anna.conversation),
+        by=anna.conversation,
+        untrusted_by="a page",
+    )
+    attending.attend(anna.team.pk)
+    settled(anna)
+    rows = [row.value for row in lead.events.filter(type="user.message")]
+    (told,) = [said for said in rows if "Nobody of the team works" in text_of(said.content)]
+    assert "Send it" in text_of(told.content)
+    assert told.untrusted_by == "a page"
+
+
+def test_a_role_that_was_given_after_a_strangers_page_brings_it_to_the_others(
+    lead: Conversation, plays: Agents
+) -> None:
+    plays("Writer", lambda _request: reply("Yes."))
+    page = UserMessage(content=(Text(text="A page"),), by_agent=True, untrusted_by="a page")
+    ben = join(lead, "ben", "Writer")
+    settled(ben)
+    append(lead.pk, [Entry.of(page)])
+    wake(lead.pk)
+    settled(ben)
+    anna = join(lead, "anna", "Writer")
+    settled(anna, ben)
+
+    def listed(who: Conversation) -> str:
+        context = ToolContext("sevt_1", Path(), extras={EXTRA: who.pk})
+        return list_teammates(context, {}).untrusted_by
+
+    assert listed(ben.conversation) == "a page, by way of the agent above"
+    assert listed(lead) == ""
 
 
 def test_nobody_joins_past_the_limit_twice_or_where_there_is_no_team(
