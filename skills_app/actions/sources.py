@@ -313,7 +313,8 @@ def _audit(action: AuditEntry.Action, actor: User, source: SkillSource) -> None:
         actor=actor,
         organisation_id=source.organisation_id,
         kind=source.kind,
-        address=source.address,
+        # Without what stands behind it, which of some addresses is the secret.
+        address=source.address.partition("?")[0],
         key=source.key,
         commit=source.commit,
     )

@@ -190,6 +190,19 @@ def test_a_second_factor_added_and_removed_is_told(
     assert last().action == "factor_removed"
 
 
+def test_an_address_added_and_removed_is_told(alice, client_of):
+    """Once it is confirmed, a password is reset through it."""
+    client = client_of(alice)
+    client.post(reverse("account_reauthenticate"), {"password": PASSWORD})
+    other = "other@example.org"
+    client.post(reverse("account_email"), {"action_add": "", "email": other})
+    assert EmailAddress.objects.filter(user=alice, email=other).exists()
+    assert (last().action, last().details) == ("address_changed", {"added": other})
+    client.post(reverse("account_email"), {"action_remove": "", "email": other})
+    assert not EmailAddress.objects.filter(email=other).exists()
+    assert (last().action, last().details) == ("address_changed", {"removed": other})
+
+
 def _totp(secret: str) -> str:
     return str(format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time()))))
 

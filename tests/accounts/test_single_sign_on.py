@@ -17,6 +17,8 @@ from django.urls import reverse
 
 from accounts.actions.invitations import invite_member
 from accounts.models import Membership, Role, User
+from audit.models import AuditEntry
+from tests.cast import PASSWORD
 
 
 class IdentityProvider:
@@ -170,6 +172,24 @@ def test_a_known_person_signs_in_again(provider, client, db, settings):
 
     assert client.get(reverse("accounts:keys")).context["user"].username == "carol"
     assert User.objects.count() == 1
+
+
+def test_an_account_elsewhere_that_is_connected_and_let_go_is_told(provider, alice, client_of):
+    client = client_of(alice)
+    client.post(reverse("account_reauthenticate"), {"password": PASSWORD})
+    leaving = client.post(reverse("openid_connect_login", args=["oidc"]), {"process": "connect"})
+    [state] = parse_qs(urlsplit(leaving["Location"]).query)["state"]
+    back = reverse("openid_connect_callback", args=["oidc"])
+    client.get(back, {"code": "a-code", "state": state}, follow=True)
+    account = SocialAccount.objects.get(user=alice)
+    told = AuditEntry.objects.latest("pk")
+    assert (told.action, told.actor) == ("factor_added", alice)
+    assert told.details == {"kind": "socialaccount", "provider": account.provider}
+
+    client.post(reverse("socialaccount_connections"), {"account": account.pk})
+    assert not SocialAccount.objects.exists()
+    told = AuditEntry.objects.latest("pk")
+    assert (told.action, told.actor) == ("factor_removed", alice)
 
 
 def test_an_answer_nobody_asked_for_is_refused(provider, client, db, settings):

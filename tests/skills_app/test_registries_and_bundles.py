@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from audit.models import AuditEntry
 from harness.errors import Conflict, Declined, Invalid
 from skills_app.actions.sources import (
     add_source,
@@ -124,6 +125,18 @@ def test_what_was_blocked_there_after_it_was_looked_at_is_not_taken(site, alice,
     publish(site, files_of(), moderation={"isMalwareBlocked": True})
     with pytest.raises(Declined, match="blocked"):
         fetch_offer(source, offer)
+
+
+def test_the_audit_log_is_told_no_more_of_an_address_than_where_it_is(alice, acme):
+    """What signs a link to a bundle stands behind its question mark."""
+    address = "https://bundles.example/tools.zip?signature=hunter2"
+    source = add_source(
+        actor=alice, organisation=acme, kind="plugin", address=address, commit="0" * 64
+    )
+    told = AuditEntry.objects.get(action="skill_source_added")
+    assert source.address == address
+    assert told.details["address"] == "https://bundles.example/tools.zip"
+    assert "hunter2" not in str(told.details)
 
 
 @pytest.mark.parametrize(
