@@ -19,7 +19,7 @@ from audit import record as audit
 from conversations import projections
 from conversations.ancestry import TreeOf, root_of
 from conversations.models import Conversation, Event
-from conversations.writers import SAID, writers_in
+from conversations.writers import SAID, instructing_in, writers_in
 from harness.events import (
     VOIDS_ANSWERS,
     AgentMcpToolUse,
@@ -171,6 +171,7 @@ def _name_authors(conversation: Conversation, approval: Approval) -> None:
     tree = Conversation.objects.filter(pk__in=TreeOf(approval.root_id))
     people = set(said.exclude(actor=None).values_list("actor", flat=True))
     people |= writers_in(tree.exclude(pk=conversation.pk).values("pk"))
+    people |= instructing_in([conversation.pk])
     approval.also_requested_by.set(people - {approval.requested_by_id})
 
 

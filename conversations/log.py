@@ -22,6 +22,7 @@ from harness.events import (
     WAITS_FOR_WORKER,
     AgentMessage,
     AgentThreadContextCompacted,
+    AppEvent,
     CompactionSkipped,
     ContentRedacted,
     ContentSetAside,
@@ -464,6 +465,8 @@ def _project(
                 conversation.stored_features = conversation.features_with(event.features)
                 conversation.overrides = {**conversation.overrides, **event.overrides}
                 conversation.save(update_fields=["stored_features", "overrides"])
+        case AppEvent() if event.instructs():
+            _note_author(conversation, row)
         case _:
             pass
     projections.after(conversation, row, event)

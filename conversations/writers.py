@@ -5,18 +5,39 @@ Who may write is `models.share`'s part, and whose words the present turn answers
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+
+from harness.events import AppEvent, instructing_types
 
 from .ancestry import TreeOf
 from .models import Event
 
 SAID = ("user.message", "user.define_outcome", "user.custom_tool_result")
-"""Types of events by which somebody says what the agent is to act on."""
+"""Types of events by which somebody says what the agent is to act on, each at its place in the dialogue."""
+
+Conversations = TreeOf | QuerySet[Any, Any] | Collection[int]
 
 
-def writers_in(conversations: TreeOf | QuerySet[Any, Any]) -> set[int]:
-    """The keys of all who said something there."""
-    said = Event.objects.filter(conversation__in=conversations, type__in=SAID)
-    return set(said.exclude(actor=None).order_by().values_list("actor", flat=True).distinct())
+def writers_in(conversations: Conversations) -> set[int]:
+    """The keys of all who said something there, or told an agent what to do in another way."""
+    said = _by_people(conversations, SAID).values_list("actor", flat=True).distinct()
+    return set(said) | instructing_in(conversations)
+
+
+def instructing_in(conversations: Conversations) -> set[int]:
+    """Of all who did the latter: what an agent reads when it looks, whatever it answers then."""
+    rows = _by_people(conversations, instructing_types())
+    values = ((row.actor_id, row.value) for row in rows)
+    return {
+        actor
+        for actor, value in values
+        if actor is not None and isinstance(value, AppEvent) and value.instructs()
+    }
+
+
+def _by_people(conversations: Conversations, types: Collection[str]) -> QuerySet[Event]:
+    rows = Event.objects.filter(Q(conversation__in=conversations), type__in=types)
+    return rows.exclude(actor=None).order_by()

@@ -1073,6 +1073,10 @@ class AppEvent(BaseEvent):
         """Whose words it brings into the dialogue, where they are others'; empty: nobody's."""
         return ""
 
+    def instructs(self) -> bool:
+        """Whether whoever left it may have said by it what an agent is to do."""
+        return False
+
     def asked(self) -> Sequence[tuple[str, int, str]]:
         """Who was asked one after another right before it was stored: a name, milliseconds, and why it
         failed in a word; empty: nobody was."""
@@ -1134,6 +1138,12 @@ def bringing_types() -> tuple[str, ...]:
     """Those of apps by which others' words may come into the dialogue."""
     nobody = AppEvent.untrusted_by
     return tuple(name for name, kind in _of_apps.items() if kind.untrusted_by is not nobody)
+
+
+def instructing_types() -> tuple[str, ...]:
+    """Those of apps by which people may say what an agent is to do."""
+    nobody = AppEvent.instructs
+    return tuple(name for name, kind in _of_apps.items() if kind.instructs is not nobody)
 
 
 def types() -> tuple[str, ...]:

@@ -43,6 +43,9 @@ class TaskCreated(TaskEvent):
             return ""
         return _("Task #%(number)d was made: %(subject)s") % _words(self.task)
 
+    def instructs(self) -> bool:
+        return True
+
 
 class TaskUpdated(TaskEvent):
     type: str = "x.task_updated"
@@ -66,6 +69,9 @@ class TaskUpdated(TaskEvent):
                 return self._moved(words)
             case _:
                 return _("Task #%(number)d was changed: %(subject)s") % words
+
+    def instructs(self) -> bool:
+        return self.change in {"edited", "handed", "moved"}
 
     def _moved(self, words: dict[str, object]) -> str:
         match self.task.status:
@@ -145,6 +151,9 @@ class RequestClosed(AppEvent):
     kind: str
     state: str
     by: str = ""
+
+    def instructs(self) -> bool:
+        return True
 
     def remark(self) -> str:
         match self.state:

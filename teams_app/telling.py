@@ -72,7 +72,8 @@ def _going_on(conversations: Iterable[int | None]) -> list[int]:
     return list(open_.order_by("pk").values_list("pk", flat=True))
 
 
-def tell_team(team: Team, event: AppEvent) -> None:
-    """Store what happened in a team in the log of whoever leads it, unless that has ended."""
+def tell_team(team: Team, event: AppEvent, *, actor: User | None = None) -> None:
+    """Store what happened in a team in the log of whoever leads it, unless that has ended. `actor`: who did it,
+    if a person did."""
     for pk in _going_on([team.lead_id]):
-        append(pk, [Entry.of(event)])
+        append(pk, [Entry.of(event)], actor=actor)

@@ -190,6 +190,12 @@ def _close(
 
 
 def _tell_asker(team: Team, request: TeamRequest, who: str, source: str) -> None:
+    # First, so that whose words these are is known where they are heard.
+    tell_team(
+        team,
+        RequestClosed(request_id=request.uid, kind=request.kind, state=request.state, by=who),
+        actor=None if request.state == State.EXPIRED else request.person,
+    )
     asker = next((m for m in members_of(team) if m.conversation.pk == request.asker_id), None)
     if asker is not None:
         text = {
@@ -209,10 +215,6 @@ def _tell_asker(team: Team, request: TeamRequest, who: str, source: str) -> None
             closing_key(request),
             source,
         )
-    tell_team(
-        team,
-        RequestClosed(request_id=request.uid, kind=request.kind, state=request.state, by=who),
-    )
     attend_soon(team)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from accounts.models import Organisation, User
 from agents.models import Environment
+from approvals.models import Approval
 from conversations.actions.messages import post_message
 from conversations.models import Conversation, Share
 from harness.content import Text, text_of
@@ -31,6 +32,7 @@ from teams_app.models import Board, Task
 from teams_app.owners import NOBODY, Owner
 from teams_app.tools.place import EXTRA
 from teams_app.tools.tasks import task_create
+from tests.approvals.asking import asks
 from tests.conversations.conftest import Converse, MakeAgent, rested
 from tests.conversations.scenes import begin
 
@@ -415,6 +417,23 @@ def test_an_agent_that_is_given_anothers_task_is_told_whose_words_these_are(
     said = here.events.get(type="user.message").value
     assert "Obey" in text_of(said.content)
     assert said.untrusted_by == "a task on the board that somebody else wrote"
+
+
+@pytest.mark.parametrize("way", ["makes", "edits"])
+def test_who_writes_a_task_for_an_agent_does_not_decide_on_what_it_does(
+    board: Board, bob: User, way: str
+) -> None:
+    here = home(board)
+    Share.objects.create(conversation=here, user=bob, role="decider")
+    if way == "makes":
+        create_task(actor=bob, board=board, subject="Send it", owner=Owner(conversation=here))
+    else:
+        task = make(board, by=here)
+        change_task(actor=bob, task=task, changes=Changes(description="Send it", status="pending"))
+    asked = asks(here, requester_may_not_decide=True)
+    assert list(asked.also_requested_by.all()) == [bob]
+    assert asked not in Approval.objects.decidable_by(bob)
+    assert here.others_wrote
 
 
 @pytest.mark.parametrize("below", [True, False])

@@ -48,6 +48,7 @@ from teams_app.models import Mail, Task, Team, Teammate, TeamRequest
 from teams_app.owners import Owner
 from teams_app.tools.place import EXTRA
 from teams_app.tools.team import check_protocol, list_teammates
+from tests.approvals.asking import asks
 from tests.conversations.conftest import Converse, MakeAgent, rested, still, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -498,6 +499,8 @@ def test_a_question_to_a_person_waits_for_her_and_her_answer_reaches_who_asked(
     settled(anna)
     (told,) = [text for text in heard(anna.conversation) if request.uid in text]
     assert told.endswith("bob answered:\nThe blue one")
+    asked = asks(Conversation.objects.get(pk=anna.conversation.pk), requester_may_not_decide=True)
+    assert list(asked.also_requested_by.all()) == [bob], "she said what it is to do"
     assert not TeamRequest.objects.waiting_for(bob).exists()
 
 
