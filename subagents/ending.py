@@ -186,7 +186,7 @@ def _shown_of_strangers(row: Subagent, brought: Brought | None) -> str:
     """What others wrote in files that are shown, also where it has read none of them itself."""
     if row.child is None or not (changes := _to_show(row, brought)):
         return ""
-    marks = TableProvenance(row.child_id).foreign()
+    marks = TableProvenance(row.child.pk).foreign()
     paths = {change.path for change in changes}
     found = (f"{path}: {source}" for path, source in marks.paths.items() if path in paths)
     return next(found, "")

@@ -73,7 +73,7 @@ def _going_on(conversations: Iterable[int | None]) -> list[int]:
 
 
 def tell_team(team: Team, event: AppEvent, *, actor: User | None = None) -> None:
-    """Store what happened in a team in the log of whoever leads it, unless that has ended. `actor`: who did it,
-    if a person did."""
+    """Store what happened in a team in the log of whoever leads it, unless that has ended. `actor`: who did
+    it, if a person did."""
     for pk in _going_on([team.lead_id]):
         append(pk, [Entry.of(event)], actor=actor)
