@@ -13,11 +13,14 @@ class PipelinesConfig(AppConfig):
         from conversations.forgetting import follow_with, forget_with  # noqa: PLC0415
         from conversations.kitparts import add_layer  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
-        from harness.events import SessionStatusIdle, SessionStatusTerminated  # noqa: PLC0415
+        from harness.events import SessionStatusIdle, SessionStatusTerminated, know  # noqa: PLC0415
         from notices.waiting import notify_of  # noqa: PLC0415
         from owndata.parts import give_with  # noqa: PLC0415
 
         from . import forgetting, owndata, projection, scripting, uses, waiting  # noqa: PLC0415
+        from .events import CommentTold  # noqa: PLC0415
+
+        know(CommentTold)
 
         add_layer(scripting.layer)
         follow(

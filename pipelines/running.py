@@ -32,6 +32,7 @@ from tools_app.workspace import remove_workspace
 
 from .driving import driver_of, lacking, takes_a_while
 from .ending import tell
+from .events import CommentTold
 from .graph.answers import NotUsable, outcome_of
 from .graph.following import Ends, Go
 from .graph.texts import steps_in
@@ -241,6 +242,9 @@ def _converse(
     said = UserMessage(
         content=(Text(text=checked_text(asks.text)),), untrusted_by=brought_by(asks.repeated)
     )
+    for told in asks.repeated:
+        if told.comment and told.decided_by is not None and told.decided_by_id != owner.pk:
+            append(conversation.pk, [Entry.of(CommentTold(step=told.name))], actor=told.decided_by)
     row = append(conversation.pk, [Entry.of(said)], actor=owner)[0]
     step.conversation, step.asked_event = conversation, row.uid
     step.save()

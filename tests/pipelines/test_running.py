@@ -28,6 +28,7 @@ from pipelines.standing import rest_of
 from pipelines.waiting import asking, number_asking
 from programs.actions.sessions import cap_session
 from providers.scripted import call, registered
+from tests.approvals.asking import asks
 from tests.conversations.conftest import still, until
 
 from .conftest import QUESTION, asked, ended, names, spec_of, step
@@ -341,6 +342,7 @@ def test_what_is_said_later_in_a_step_s_conversation_changes_nothing(start, alic
     ended(run)
 
     assert asked(run, 3) == "First"
+    assert not run.steps.get(place=3).conversation.others_wrote
 
 
 # --- people ---------------------------------------------------------------------------------------
@@ -370,6 +372,9 @@ def test_a_person_decides_whether_it_goes_on_and_later_steps_hear_why(start, ali
     assert run.state == "done"
     assert asked(run, 3) == "Fine by me"
     assert number_asking(alice) == ""
+    third = run.steps.get(place=3).conversation
+    approval = asks(third, requester_may_not_decide=True)
+    assert list(approval.also_requested_by.all()) == [bob], "she said what it is to do"
     entry = AuditEntry.objects.get(action="pipeline_decided")
     assert (entry.actor, entry.details["decision"]) == (bob, "approved")
 
