@@ -51,7 +51,7 @@ def _key(user: User, organisation: Organisation, agent: Agent | None) -> FirstSt
         done=bool(choice and choice.problem is None and choice.provider != DEMO),
         title=_("Give it a model"),
         help=_("Without a key of a model service, a demo that follows a handful of rules answers."),
-        address=reverse("accounts:keys"),
+        address=f"{reverse('accounts:keys')}#store",
         link=_("Add a key"),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -16,7 +17,9 @@ from agents.listing import listed_agents
 from agents.models import Agent, Environment
 from chat.forms import CHECKS_HELP, NamedChoice
 from conversations.actions.outcomes import checks_as_text, checks_in
+from conversations.defaults import default_agent, default_environment
 from harness.content import Text, text_of
+from harness.errors import Invalid
 from harness.events import OutcomeCheck, UserDefineOutcome, UserMessage
 from harness.grading import ITERATIONS
 from reading.moments import moment_of
@@ -38,6 +41,10 @@ FIELD_OF = {
     "x_checks": "checks",
 }
 """Names of refusals that the form spells otherwise: of the part alone, or of what it is a part of."""
+USUAL = ("name", "agent", "environment", "text", "when", "timezone", "budget", "mails_owner")
+"""What a first schedule needs; the page folds the others away."""
+TIMES = ("cron", "dates")
+"""What words for a time become: shown where there are some."""
 
 
 class ScheduleForm(OurForm):
@@ -106,13 +113,21 @@ class ScheduleForm(OurForm):
         required=False,
         empty_label=_("none"),
     )
-    after_outcome = forms.ChoiceField(label=_("But only"), choices=StandingOrder.After.choices)
+    after_outcome = forms.ChoiceField(
+        label=_("But only"),
+        choices=StandingOrder.After.choices,
+        initial=StandingOrder.After.ANY,
+    )
     missed = forms.ChoiceField(
-        label=_("When the server was not there at that time"), choices=StandingOrder.Missed.choices
+        label=_("When the server was not there at that time"),
+        choices=StandingOrder.Missed.choices,
+        initial=StandingOrder.Missed.SKIP,
     )
     most_missed = forms.IntegerField(label=_("So many at most"), initial=1)
     overlap = forms.ChoiceField(
-        label=_("When an earlier run is not done"), choices=StandingOrder.Overlap.choices
+        label=_("When an earlier run is not done"),
+        choices=StandingOrder.Overlap.choices,
+        initial=StandingOrder.Overlap.SKIP,
     )
     jitter = forms.IntegerField(
         label=_("Begin up to so many seconds later"),
@@ -196,6 +211,29 @@ class ScheduleForm(OurForm):
         fields["approvers"].queryset = fields["readers"].queryset = others_here
         if not (takes_mail() or (order is not None and order.mail_from)):
             del fields["mail_from"]
+
+    @property
+    def usual(self) -> list[forms.BoundField]:
+        """What a first schedule needs, and the times that words became."""
+        times = [name for name in TIMES if self[name].value()]
+        return [self[name] for name in self.fields if name in (*USUAL, *times)]
+
+    @property
+    def rare(self) -> list[forms.BoundField]:
+        """All others."""
+        usual = {field.name for field in self.usual}
+        return [self[name] for name in self.fields if name not in usual]
+
+    @property
+    def has_more(self) -> bool:
+        """Whether one of the rare fields says something, or has to be corrected."""
+        return any(
+            field.errors
+            or field.field.has_changed(
+                field.field.initial, field.data if self.is_bound else field.value()
+            )
+            for field in self.rare
+        )
 
     def understood(self, now: datetime) -> bool:
         """Whether words said when: then the cron expression or date that they mean stands in the form in
@@ -318,6 +356,15 @@ def text_in(order: StandingOrder) -> str:
     if not texts and order.outcome is not None:
         texts = [order.outcome["description"]]
     return "\n\n".join(texts).replace("\r\n", "\n").strip()
+
+
+def initial_for(user: User, organisation: Organisation) -> dict[str, Any]:
+    """Of a new one: what a new conversation of theirs would begin with."""
+    given: dict[str, Any] = {"timezone": str(timezone.get_current_timezone())}
+    with suppress(Invalid):  # then there is none to choose, either
+        given["agent"] = default_agent(user, organisation).uid
+        given["environment"] = default_environment(user, organisation).uid
+    return given
 
 
 def initial_of(order: StandingOrder) -> dict[str, Any]:

@@ -59,7 +59,7 @@ from .actions.results import send_again
 from .actions.runs import run_now
 from .calendar import two_weeks
 from .drafts import outcome_of
-from .forms import FIELD_OF, ScheduleForm, initial_of, text_in
+from .forms import FIELD_OF, ScheduleForm, initial_for, initial_of, text_in
 from .hooks import BODY_BYTES, receive
 from .mailhook import mail_in
 from .mailintake import take_in
@@ -320,10 +320,9 @@ def _edited(request: SignedInRequest, order: StandingOrder | None) -> HttpRespon
     """The form; *Check* and words for a time show it again with what they mean, *Save* saves."""
     organisation = order.organisation if order else request.organisation
     posted = request.POST if request.method == "POST" else None
-    usual = {"timezone": str(timezone.get_current_timezone())}
     form = ScheduleForm(
         posted,
-        initial=initial_of(order) if order else usual,
+        initial=initial_of(order) if order else initial_for(request.user, organisation),
         user=request.user,
         organisation=organisation,
         order=order,

@@ -14,6 +14,8 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from .paths import as_path
+
 Tense = Literal["to_do", "doing", "done", "failed"]
 
 THING_CHARACTERS = 120
@@ -189,6 +191,8 @@ _WORDS: dict[str, Words] = {
 }
 
 _CREATED = _("Created %(what)s")
+_OF_FILES = {"read_file", "write_file", "edit_file", "list_files", "outline"}
+"""What these are about is a path."""
 
 
 def in_words(name: str, tense: Tense, about: str, *, created: bool = False) -> SafeString | None:
@@ -201,8 +205,15 @@ def in_words(name: str, tense: Tense, about: str, *, created: bool = False) -> S
     if words.alone is None:
         return conditional_escape(str(sentence))
     thing = " ".join(about.split())
+    is_path = name in _OF_FILES and "/" in thing
     if len(thing) > THING_CHARACTERS:
-        thing = f"{thing[:THING_CHARACTERS]}…"
-    shown = format_html("<code>{}</code>", thing) if thing else conditional_escape(str(words.alone))
+        cut = thing[-THING_CHARACTERS:] if is_path else thing[:THING_CHARACTERS]
+        thing = f"…{cut}" if is_path else f"{cut}…"
+    if not thing:
+        shown = conditional_escape(str(words.alone))
+    elif is_path:
+        shown = as_path(thing, "code")
+    else:
+        shown = format_html("<code>{}</code>", thing)
     before, placed, behind = str(sentence).partition("%(what)s")
     return format_html("{}{}{}", before, shown if placed else "", behind)

@@ -369,12 +369,13 @@ def _rest(value: SessionStatusIdle, rows: Sequence[Event]) -> Unit | None:
     """Only a rest that a reader would wonder about: an error before it has said its own words, and a
     call that waits asks for itself."""
     details = value.stop_details
-    state, words = "noted", ""
+    state, words, budgets = "noted", "", ""
     match value.stop_reason:
         case _ if value.interrupted:
             state, words = "stopped", _("Stopped.")
         case BudgetReached():
             state, words = "limit", _("Stopped at a limit.")
+            budgets = reverse("spending:budget", args=[rows[0].conversation.uid])
         case Refusal():
             state, words = "refusal", _("The model declined to answer.")
         case RetriesExhausted() | RequiresAction():
@@ -387,6 +388,7 @@ def _rest(value: SessionStatusIdle, rows: Sequence[Event]) -> Unit | None:
         state=state,
         words=words,
         details=details,
+        budgets=budgets,
         can_go_on=state == "limit",
     )
 

@@ -12,6 +12,7 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from chat.presentation.paths import as_path
 from keeping.listing import ListPage, recent
 
 register = template.Library()
@@ -25,6 +26,9 @@ def icon(name: str) -> SafeString:
         static("img/icons.svg"),
         name,
     )
+
+
+register.filter(as_path)
 
 
 @register.filter

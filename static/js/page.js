@@ -110,8 +110,8 @@ const plainTitle = document.title;
 
 function countUnread() {
   if (document.getElementById("conversation")) return;
-  // The list itself stands without a sidebar.
-  const list = document.getElementById("sidebar") ?? document;
+  // Where the page is the list itself, none stands beside it.
+  const list = document.getElementById("recent") ?? document;
   const count = list.querySelectorAll("[data-unread]").length;
   document.title = count > 0 ? `(${count}) ${plainTitle}` : plainTitle;
 }

@@ -209,6 +209,18 @@ def test_hostile_searches_are_answered(alice: User, conversation: Conversation, 
     assert client.get("/", {"q": "\0"}).status_code == 400
 
 
+def test_the_first_page_leads_to_every_place_that_the_others_lead_to(
+    alice: User, conversation: Conversation, client_of: ClientOf
+):
+    client = client_of(alice)
+    elsewhere, first = (
+        set(re.findall(r'<li><a href="([^"]+)"', html.partition("<main")[0]))
+        for html in (page_of(client, "/settings/"), page_of(client))
+    )
+    assert {"/schedules/", "/tasks/", "/brief/", "/agents/", "/folders/"} <= elsewhere
+    assert first == elsewhere
+
+
 def test_500_conversations_of_40_events_are_listed_in_a_bounded_number_of_queries(
     alice: User,
     conversation: Conversation,
@@ -218,9 +230,9 @@ def test_500_conversations_of_40_events_are_listed_in_a_bounded_number_of_querie
 ):
     many(conversation, 500, 40)
     client = client_of(alice)
-    # Ten of them for the form in which another begins, four for pins, tags and folders.
+    # Ten of them for the form in which another begins, five for pins, tags and folders.
     put_away_first_steps(actor=alice)
-    with django_assert_max_num_queries(23):
+    with django_assert_max_num_queries(24):
         html = page_of(client)
     assert len(titles(html)) == PAGE_SIZE
     with django_assert_max_num_queries(10):

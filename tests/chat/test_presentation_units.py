@@ -728,10 +728,12 @@ def test_only_a_rest_one_would_wonder_about_is_told(
         assert said in read(the_unit(conversation)).text
 
 
-def test_a_limit_offers_to_go_on(conversation: Conversation) -> None:
+def test_a_limit_offers_to_go_on_and_leads_to_the_budgets(conversation: Conversation) -> None:
     record(conversation, SessionStatusIdle(stop_reason=BudgetReached(), stop_details=DETAILS))
 
-    assert read(the_unit(conversation)).having(data_action="retry")
+    limit = read(the_unit(conversation))
+    assert limit.having(data_action="retry")
+    assert limit.having(href=f"/c/{conversation.uid}/budget/")
 
 
 def test_switches_and_retries_name_who_asked(conversation: Conversation, alice: User) -> None:

@@ -35,11 +35,13 @@ def test_a_schedule_is_made_tried_dry_run_and_paused(
     name = f"Morning look {'phone' if phone else 'desk'}"
     service.expect(f"Look at the news, {name}", reply("All is quiet today."))
 
-    page.goto("/schedules/")
+    page.goto("/")
+    if phone:
+        page.get_by_role("button", name="Conversations", exact=True).tap()
+    page.get_by_role("link", name="Schedules", exact=True).click()
     page.get_by_role("link", name="New schedule", exact=True).click()
     page.get_by_label("Name", exact=True).fill(name)
-    page.get_by_label("Agent", exact=True).select_option(index=1)
-    page.get_by_label("Environment", exact=True).select_option(index=1)
+    # What a conversation would begin with is chosen already.
     page.get_by_label("What it is to do").fill(f"Look at the news, {name}")
     page.get_by_label("When, in words").fill("every blue moon at 9")
     page.get_by_role("button", name="Save").click()
@@ -90,6 +92,7 @@ def test_the_work_of_a_run_is_judged_and_checked_and_stays_with_what_was_saved(
     page.get_by_label("Agent", exact=True).select_option(index=1)
     page.get_by_label("Environment", exact=True).select_option(index=1)
     page.get_by_label("What it is to do").fill(task)
+    page.get_by_text("More: how its work is judged").click()
     page.get_by_label("Criteria that its work is judged by").fill(rubric)
     page.get_by_label("Judged so many times at most").fill("1")
     page.get_by_label("Commands that check it").fill("2: grep -q https:// report.md")
@@ -136,6 +139,7 @@ def make(page: Page, name: str, task: str, *, failures: int = 3) -> None:
     page.get_by_label("Agent", exact=True).select_option(index=1)
     page.get_by_label("Environment", exact=True).select_option(index=1)
     page.get_by_label("What it is to do").fill(task)
+    page.get_by_text("More: how its work is judged").click()
     page.get_by_label("Pause after so many failed runs in a row").fill(str(failures))
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()

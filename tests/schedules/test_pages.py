@@ -19,6 +19,7 @@ from standardwebhooks import Webhook
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment, SandboxRules
 from approvals.actions.rules import save_rule
+from conversations.actions.preferences import set_defaults
 from conversations.models import Event
 from harness.events import OutcomeCheck, UserDefineOutcome
 from memory.actions.remembering import own_store
@@ -63,6 +64,32 @@ def form_of(acme: Organisation, agent: Agent, environment: Environment, **values
 
 
 # --- pages ----------------------------------------------------------------------------------------
+
+
+def test_a_new_schedule_begins_with_the_usual_agent_and_place_and_folds_what_few_need(
+    client_of: ClientOf, alice: User, acme: Organisation, agent: Agent, environment: Environment
+):
+    set_defaults(actor=alice, agent=agent, environment=environment)
+    client = client_of(alice)
+    form = client.get(reverse("schedules:new")).context["form"]
+    assert form["agent"].value() == agent.uid
+    assert form["environment"].value() == environment.uid
+    rare = {field.name for field in form.rare}
+    assert {"cron", "jitter", "rubric", "approvers"} <= rare
+    assert not rare & {"name", "agent", "environment", "text", "when", "budget"}
+    assert not form.has_more
+    # What was filled in there, or has to be corrected, is not hidden.
+    untouched = {"after_outcome": "any", "iterations": "3", "result_files": "0"}
+    values = form_of(acme, agent, environment, **untouched)
+    for more in ({}, {"rubric": "- it has a title"}, {"jitter": "many"}):
+        answer = client.post(reverse("schedules:new"), {**values, **more, "check": "1"})
+        assert answer.context["form"].has_more == bool(more)
+    # Times that words became stand where they are seen.
+    timed = client.post(
+        reverse("schedules:new"), {**values, "when": "every weekday at 8:30", "save": "1"}
+    ).context["form"]
+    assert "cron" in {field.name for field in timed.usual}
+    assert not timed.has_more
 
 
 def test_words_for_a_time_are_shown_as_what_they_mean_before_anything_is_saved(

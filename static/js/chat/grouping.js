@@ -6,6 +6,7 @@ import { words } from "./words.js";
 const STEPS = new Set(["tool", "thinking"]);
 const TOLD_TITLES = 3;
 const TITLE_LENGTH = 48;
+const TITLE_END = 20;
 const NEEDS_EYES = new Set(["waiting", "error", "unknown"]);
 
 export function isUnit(element) {
@@ -85,7 +86,9 @@ function describe(group, run, chosen) {
   const failed = number("failed", "error", "unknown");
   const parts = [words.count("steps", run.length), titlesOf(calls)];
   if (waiting) parts.push(words.count("waiting", waiting));
+  const denied = number("denied");
   if (failed) parts.push(words.count("failed", failed));
+  if (denied) parts.push(words.count("denied", denied));
   const told = document.createElement("summary");
   told.append(parts.filter(Boolean).join(" · "), ...linesChanged(calls));
   const summary = group.querySelector(":scope > summary");
@@ -113,6 +116,11 @@ function numberIn(count) {
   return Number(count.lastChild.data.replace(/\D/g, ""));
 }
 
+/* Cut in the middle: what is done stands first, the name of the file last. */
+function shortened(title) {
+  return `${title.slice(0, TITLE_LENGTH - TITLE_END)}…${title.slice(-TITLE_END)}`;
+}
+
 /* "Created a.py ×2, Read b.md, …": what the first calls did, in their order. */
 function titlesOf(calls) {
   const titles = new Map();
@@ -121,7 +129,7 @@ function titlesOf(calls) {
     if (title) titles.set(title, (titles.get(title) ?? 0) + 1);
   }
   const told = [...titles].slice(0, TOLD_TITLES).map(([title, times]) => {
-    const short = title.length > TITLE_LENGTH ? `${title.slice(0, TITLE_LENGTH)}…` : title;
+    const short = title.length > TITLE_LENGTH ? shortened(title) : title;
     return times > 1 ? `${short} ×${times}` : short;
   });
   return (titles.size > TOLD_TITLES ? [...told, "…"] : told).join(", ");
