@@ -62,6 +62,8 @@ def test_keys_decide_in_the_card_that_has_the_focus_and_the_place_is_kept(
     expect(alice.log).to_contain_text("I have done it.")
     expect(bar).to_be_hidden()
     assert outcomes(site, uid) == ["ok", "denied", "ok"]
+    # Folded up, the steps still tell that one was not allowed.
+    expect(alice.log.locator("details.group > summary")).to_contain_text("1 not allowed")
 
 
 def test_a_pattern_granted_on_the_card_answers_the_next_call_of_its_kind(

@@ -89,6 +89,8 @@ def test_cards_changed_files_and_previews(visit: Visit, service, kind, request):
 
     # Long lines are wrapped everywhere once that is wished, also after a reload.
     code = page.locator("#log figure.code pre")
+    size = "box => getComputedStyle(box).fontSize"
+    assert code.locator("code").evaluate(size) == code.evaluate(size)
     runs_on = "box => box.scrollWidth > box.clientWidth + 1"
     assert code.evaluate(runs_on)
     page.get_by_role("button", name="Wrap lines", exact=True).click()

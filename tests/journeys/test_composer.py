@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from providers.scripted import reply
+from providers.scripted import Hold, call, reply, say
 from tests.journeys.conftest import Visit
 from tests.journeys.forms import in_form
 from tests.journeys.test_attachments import NOTES, chips, choose
@@ -154,3 +154,45 @@ def test_keys_open_what_goes_somewhere_and_the_list_of_keys(visit: Visit, servic
     page.keyboard.press("?")
     page.keyboard.press("Control+k")
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_on_a_phone_words_have_room_while_the_agent_works(visit: Visit, service: Any):
+    hold = Hold()
+    path = "harbour/north/quay/of/the/old/town/depths.txt"
+    service.expect(
+        "Sound the northern quay",
+        reply(call("write_file", path=path, content="Seven\n" * 100), call("list_files")),
+        reply(say("It is ", hold, "deep."), chunk=3),
+    )
+    service.expect("And the southern one?", reply("Shallow."))
+    alice = visit(phone=True)
+    page = alice.page
+    alice.begin("Sound the northern quay")
+    expect(alice.answering).to_have_text("It is ")
+    alice.send("And the southern one?")
+    expect(page.locator("#queue [data-order]")).to_have_count(1)
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+
+    def width(selector: str) -> float:
+        box = page.locator(selector).first.bounding_box()
+        assert box is not None
+        return box["width"]
+
+    assert width("#composer-text") > 300
+    assert width("h1[data-conversation-title]") > 60
+    # The lines that were written stand in one line, and the file's name at the end of its path can be read.
+    counts = page.locator("#log details.group > summary .diff-counts").bounding_box()
+    assert counts is not None
+    assert counts["height"] < 30
+    page.locator("#log details.group > summary").click()
+    name = page.locator("#log .tool-title .path > .name")
+    expect(name).to_have_text("/depths.txt")
+    assert name.evaluate("part => part.scrollWidth <= part.clientWidth")
+    title = page.locator("#log .tool-title").first.bounding_box()
+    place = name.bounding_box()
+    assert title is not None
+    assert place is not None
+    assert place["x"] + place["width"] <= title["x"] + title["width"] + 1
+    assert alice.audit() == ""
+    hold.release.set()
+    expect(alice.log).to_contain_text("Shallow.")

@@ -28,6 +28,19 @@ def speaking(visit: Visit):
     choose(people[-1], "")
 
 
+ENDS = """(element) => {
+  const place = (from) => {
+    const range = document.createRange();
+    const text = document.createTreeWalker(element, NodeFilter.SHOW_TEXT).nextNode();
+    range.setStart(text, from);
+    range.setEnd(text, from + 1);
+    return range.getBoundingClientRect().left;
+  };
+  return [place(0), place(element.textContent.trim().length - 1)];
+}"""
+"""How far from the left the first and the last sign of an element's words stand."""
+
+
 def choose(person, language: str) -> None:
     person.page.goto("/settings/")
     person.page.locator("#language").select_option(language)
@@ -78,4 +91,17 @@ def test_pages_are_drawn_from_right_to_left(speaking, service, kind):
     if report := person.audit():
         found.append(report)
     assert not overflows(page)
+    # What somebody wrote in another script reads as in that script: its question mark does not come first.
+    service.expect("Which quay?", reply("The northern one."))
+    page.goto("/new/")
+    page.locator("#id_message").fill("Which quay?")
+    page.locator("form:has(#id_message) button.primary[type=submit]").click()
+    page.wait_for_url("**/c/sesn_*/")
+    person.wait_for_status("idle")
+    for title in page.locator("[data-conversation-title]").all():
+        first, last = title.evaluate(ENDS)
+        assert first < last
+    page.goto("/")
+    first, last = page.locator(".row-link").first.evaluate(ENDS)
+    assert first < last
     assert not found, "\n".join(found)

@@ -99,6 +99,8 @@ def test_a_key_that_fails_is_kept_on_a_word(visit: Visit):
     page.get_by_role("button", name="Test and store").click()
     failure = page.locator("#key-fails")
     expect(failure).to_contain_text("could not be reached")
+    # However far down the page it stands.
+    expect(failure).to_be_focused()
     looks_right(alice, "key")
     failure.get_by_role("button", name="Keep it anyway").click()
     expect(page.get_by_text("The key was stored.")).to_be_visible()
