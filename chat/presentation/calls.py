@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import starmap
 from typing import Any, Literal
 
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -39,6 +42,7 @@ from harness.events import (
 )
 from harness.frontends import documents_of
 from harness.patterns import input_hash
+from harness.rules import AskTerms
 from harness.tools import Effect
 from reading.unseen import visible
 from rendering.markdown import to_html
@@ -197,6 +201,8 @@ class Card:
     child: str = ""
     """The id of the conversation in which a subagent carries it out, or did."""
     child_works: bool = False
+    denied_at: str = ""
+    """When it is denied by itself unless somebody answers, in words; empty: never."""
     allowed_by_some: str = ""
     """How many of the people it needs have allowed it, in words."""
     questions: tuple[Asked, ...] = ()
@@ -282,7 +288,7 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
         case AgentMcpToolUse():
             card.server, card.host = visible(use.mcp_server_name), visible(use.host)
             asked = use.evaluated_permission == "ask"
-            card.reason = use.reason
+            card.reason, card.denied_at = use.reason, _denied_at(rows[0], use.terms)
         case AgentCustomToolUse():
             card.for_program = use.name != QUESTIONS
             if not card.for_program:
@@ -290,7 +296,7 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
             card.state, card.asks = "waiting", bool(card.questions)
         case _:
             asked = use.evaluated_permission == "ask"
-            card.reason = use.reason
+            card.reason, card.denied_at = use.reason, _denied_at(rows[0], use.terms)
     if not isinstance(use, AgentCustomToolUse):
         card.within, card.depth = visible(use.within_tool), use.depth
     answered = started = False
@@ -304,6 +310,7 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
                 if not answered and not started:
                     asked, card.decision, card.allowed_by_some = True, None, ""
                     card.reason = request.reason
+                    card.denied_at = _denied_at(row, request.terms)
             case ApprovalVoted() as vote:
                 proposed = vote.edited_input
                 card.allowed_by_some = _("%(allowed)d of %(needed)d people have allowed it.") % {
@@ -386,6 +393,13 @@ def _decision(answer: UserToolConfirmation, row: Event) -> Decision:
             "always": _("for always"),
         }.get(answer.scope, ""),
     )
+
+
+def _denied_at(row: Event, terms: AskTerms | None) -> str:
+    if terms is None or not terms.expires_seconds:
+        return ""
+    at = row.created_at + timedelta(seconds=terms.expires_seconds)
+    return date_format(at.astimezone(timezone.get_default_timezone()), "DATETIME_FORMAT")
 
 
 def _answer(card: Card, result: ToolResult, given: Mapping[str, Any]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from django.utils.formats import date_format
 
 from accounts.models import User
 from chat.presentation import frames
@@ -502,6 +504,27 @@ def test_a_card_tells_the_state_of_its_call(
     conversation: Conversation, call: Event, later: list[object], states: list[str]
 ) -> None:
     assert states_of(conversation, call, *later) == states
+
+
+def test_a_card_that_asks_tells_until_when(conversation: Conversation) -> None:
+    words = "Unless somebody answers, it is denied on"
+    (row,) = record(conversation, ASKING)
+    assert words not in read(the_unit(conversation)).text
+
+    day = AskTerms(expires_seconds=86_400)
+    record(
+        conversation, ApprovalRequested(tool_use_id=row.uid, reason="A rule changed.", terms=day)
+    )
+    due = date_format(row.created_at + timedelta(days=1), "DATETIME_FORMAT")
+    assert f"{words} {due.partition(',')[0]}" in read(the_unit(conversation)).text
+
+    record(conversation, allowed(row.uid))
+    assert words not in read(the_unit(conversation)).text
+
+
+def test_a_card_that_asks_at_once_tells_until_when(conversation: Conversation) -> None:
+    record(conversation, ASKING.model_copy(update={"terms": AskTerms(expires_seconds=60)}))
+    assert "Unless somebody answers, it is denied on" in read(the_unit(conversation)).text
 
 
 def test_a_card_is_one_line_until_it_is_opened(conversation: Conversation) -> None:
