@@ -101,6 +101,10 @@ def test_pages_are_drawn_from_right_to_left(speaking, service, kind):
     for title in page.locator("[data-conversation-title]").all():
         first, last = title.evaluate(ENDS)
         assert first < last
+    page.goto("/schedules/")
+    # It stands where the words of the page begin, all the same.
+    beside = page.locator(".recent .truncate", has_text="Which quay?").first
+    expect(beside).to_have_css("text-align", "right")
     page.goto("/")
     first, last = page.locator(".row-link").first.evaluate(ENDS)
     assert first < last
