@@ -27,6 +27,7 @@ class Happening(StrEnum):
     INVITATION_WITHDRAWN = auto()
     SERVICE_MADE = auto()
     SERVICE_REMOVED = auto()
+    SERVICE_HANDED_ON = auto()
     TOKEN_MADE = auto()
     TOKEN_REPLACED = auto()
     TOKEN_REVOKED = auto()

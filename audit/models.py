@@ -89,6 +89,7 @@ class AuditEntry(models.Model):
         INVITATION_WITHDRAWN = "invitation_withdrawn", _("invitation withdrawn")
         SERVICE_MADE = "service_made", _("service account made")
         SERVICE_REMOVED = "service_removed", _("service account removed")
+        SERVICE_HANDED_ON = "service_handed_on", _("service account handed on")
         TOKEN_MADE = "token_made", _("token made")
         TOKEN_REPLACED = "token_replaced", _("token replaced")
         TOKEN_REVOKED = "token_revoked", _("token revoked")

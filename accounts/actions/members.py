@@ -124,7 +124,9 @@ def remove_member(*, actor: User, membership: Membership) -> int:
             actor=actor, person=current.user, organisation=current.organisation
         )
         revoke_tokens_of(user=current.user, organisation=current.organisation)
-        hand_over_service_accounts(maker=current.user, organisation_id=current.organisation_id)
+        hand_over_service_accounts(
+            actor=actor, maker=current.user, organisation_id=current.organisation_id
+        )
         stop_work_in(user_id=current.user_id, organisation_id=current.organisation_id)
         return take_back_what_is_lost(
             actor=actor, giver=current.user, organisation=current.organisation

@@ -85,7 +85,7 @@ def delete_own_account(*, actor: User, typed: str) -> None:
         hers = set(only_hers(held).values_list("pk", flat=True))
         made_in = Organisation.objects.filter(memberships__user__made_by=held).exclude(pk__in=hers)
         for organisation_id in made_in.values_list("pk", flat=True).distinct():
-            hand_over_service_accounts(maker=held, organisation_id=organisation_id)
+            hand_over_service_accounts(actor=held, maker=held, organisation_id=organisation_id)
         for service in _services_of(hers):
             revoke_all_tokens(actor=held, user=service)
             service.is_active = False

@@ -87,7 +87,7 @@ def delete_account(*, actor: User, user: User) -> None:
         emit(Happening.ACCOUNT_DELETED, actor=actor, deleted=user.uid, username=user.username)
         made_in = Organisation.objects.filter(memberships__user__made_by=user).distinct()
         for organisation_id in made_in.values_list("pk", flat=True):
-            hand_over_service_accounts(maker=user, organisation_id=organisation_id)
+            hand_over_service_accounts(actor=actor, maker=user, organisation_id=organisation_id)
         delete_row(user)
 
 

@@ -117,6 +117,21 @@ def test_everything_about_keys_is_told_and_no_secret(alice, acme):
         assert secret not in written
 
 
+def test_who_answers_for_a_service_account_from_now_on_is_told(alice, acme, bob):
+    Membership.objects.filter(user=bob).update(role="owner")
+    robot = service_accounts.create_service_account(actor=bob, organisation=acme, name="Nightly")
+    members.remove_member(actor=alice, membership=Membership.objects.get(user=bob))
+    robot.refresh_from_db()
+    assert robot.made_by == alice
+    entry = AuditEntry.objects.get(action="service_handed_on")
+    assert (entry.actor, entry.organisation) == (alice, acme)
+    assert entry.details == {
+        "member": {"id": robot.uid, "name": robot.username},
+        "account": "Nightly",
+        "heir": {"id": alice.uid, "name": "alice"},
+    }
+
+
 def test_what_was_refused_is_not_told(alice, acme, mallory, bob):
     before = told()
     with pytest.raises(NotFound):
