@@ -17,9 +17,9 @@ from accounts.models import User
 from approvals.auditing import about_approval
 from audit import record as audit
 from conversations import projections
-from conversations.ancestry import TreeOf, root_of
+from conversations.ancestry import root_of
 from conversations.models import Conversation, Event
-from conversations.writers import SAID, instructing_in, writers_in
+from conversations.writers import SAID, writers_beside
 from harness.events import (
     VOIDS_ANSWERS,
     AgentMcpToolUse,
@@ -168,10 +168,8 @@ def _name_authors(conversation: Conversation, approval: Approval) -> None:
         values = [row.value for row in taken]
         uids = {uid for one in values if isinstance(one, InputTaken) for uid in one.event_ids}
         said = said.filter(Q(uid__in=uids) | Q(type="user.custom_tool_result", seq__gt=begin.seq))
-    tree = Conversation.objects.filter(pk__in=TreeOf(approval.root_id))
     people = set(said.exclude(actor=None).values_list("actor", flat=True))
-    people |= writers_in(tree.exclude(pk=conversation.pk).values("pk"))
-    people |= instructing_in([conversation.pk])
+    people |= writers_beside(conversation, approval.root_id)
     approval.also_requested_by.set(people - {approval.requested_by_id})
 
 

@@ -14,6 +14,7 @@ class ConversationsConfig(AppConfig):
         from harness.events import know  # noqa: PLC0415
 
         from . import fileevents, webhookevents  # noqa: PLC0415
+        from .broughtwords import WordsBrought  # noqa: PLC0415
         from .forgetting import forget_with  # noqa: PLC0415
         from .leavers import PART  # noqa: PLC0415
         from .leftbehind import end_with_its_account  # noqa: PLC0415
@@ -24,6 +25,7 @@ class ConversationsConfig(AppConfig):
 
         for kind in fileevents.KINDS:
             know(kind)
+        know(WordsBrought)
         clear_with("conversations", PART)
         count_uses(works_with)
         listen(end_with_its_account)

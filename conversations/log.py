@@ -111,10 +111,12 @@ _ASKED_TO_COMPACT = PreparedUpdate(
 )
 _BESIDE = Prepared(
     lambda given: Conversation.objects.filter(
-        Q(pk=given.parent) | Q(parent=given.conversation), others_wrote=True
+        Q(pk=given.parent) | Q(parent=given.parent) | Q(parent=given.conversation),
+        others_wrote=True,
     ).values_list("pk")[:1]
 )
-"""Of those above and below, one in which others than its owner wrote."""
+"""Of those above, below and below the same one, which write to each other in a team, one in which others than
+its owner wrote."""
 _HANDLED = PreparedUpdate(
     lambda given: Event.objects.filter(
         conversation=given.conversation,

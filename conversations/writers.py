@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from harness.events import AppEvent, instructing_types
 
 from .ancestry import TreeOf
-from .models import Event
+from .models import Conversation, Event
 
 SAID = ("user.message", "user.define_outcome", "user.custom_tool_result")
 """Types of events by which somebody says what the agent is to act on, each at its place in the dialogue."""
@@ -25,6 +25,14 @@ def writers_in(conversations: Conversations) -> set[int]:
     """The keys of all who said something there, or told an agent what to do in another way."""
     said = _by_people(conversations, SAID).values_list("actor", flat=True).distinct()
     return set(said) | instructing_in(conversations)
+
+
+def writers_beside(conversation: Conversation, root: int) -> set[int]:
+    """The keys of those who said something to agents above and below it, who say in it what they were told,
+    and of those who told its own agent what to do in another way. `root`: the key of the tree's top."""
+    tree = Conversation.objects.filter(pk__in=TreeOf(root))
+    others = writers_in(tree.exclude(pk=conversation.pk).values("pk"))
+    return others | instructing_in([conversation.pk])
 
 
 def instructing_in(conversations: Conversations) -> set[int]:

@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import checked_text, stop
 from conversations.ancestry import ancestors
+from conversations.broughtwords import behind, bring_words
 from conversations.log import append
 from conversations.models import Conversation
 from conversations.wakes import wake
@@ -245,6 +246,8 @@ def _converse(
     for told in asks.repeated:
         if told.comment and told.decided_by is not None and told.decided_by_id != owner.pk:
             append(conversation.pk, [Entry.of(CommentTold(step=told.name))], actor=told.decided_by)
+        if told.conversation is not None:
+            bring_words(conversation, behind(told.conversation), way="step")
     row = append(conversation.pk, [Entry.of(said)], actor=owner)[0]
     step.conversation, step.asked_event = conversation, row.uid
     step.save()

@@ -89,6 +89,10 @@ def brought_by(steps: Iterable[StepRun]) -> str:
             source := history_of(step.conversation).ever_tainted_by
         ):
             found[f"{source}, by way of the step {step.name}"] = None
+        elif step.conversation is None and step.asked_event:
+            found[
+                f"nobody knows what, by way of the step {step.name}, whose words were deleted"
+            ] = None
     return "; ".join(found)[:500]
 
 

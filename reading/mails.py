@@ -29,6 +29,8 @@ TEXT_LIMIT = 64 * 1024
 NAME_LIMIT = 100
 _BOUNDARY = re.compile(rb"boundary", re.IGNORECASE)
 _CONTENT = re.compile(rb"content-(?:type|disposition):", re.IGNORECASE)
+_BEHIND_HEADERS = re.compile(rb"\n\r?\n")
+_LONE_CR = re.compile(rb"\r(?!\n)")
 _PARAMETERS = 10_000
 """Bytes of a header with parameters."""
 _NESTED = re.compile(rb"message/", re.IGNORECASE)
@@ -76,6 +78,7 @@ def read_mail(raw: bytes) -> Mail:
     # Each level of parts is looked for in each line below it.
     if len(_BOUNDARY.findall(raw)) > MOST_PARTS or len(_NESTED.findall(raw)) > MOST_PARTS:
         raise Unreadable("it has too many parts")
+    _require_whole_lines(raw)
     _require_short_headers(raw)
     try:
         return _read(raw)
@@ -95,14 +98,13 @@ def _read(raw: bytes) -> Mail:
     attached = [part for part in parts if _is_file(part)]
     files = [_file(part, number) for number, part in enumerate(attached[:MOST_FILES], 1)]
     own = _header(message, "Message-ID").strip()
-    senders = _addresses(message, "From")
-    if not senders and not own:
+    if not _addresses(message, "From") and not own:
         raise Unreadable("it has neither a sender nor an id")
     names = ("To", "Cc", "Delivered-To", "X-Original-To", "Envelope-To")
     recipients = [address for name in names for address in _addresses(message, name)]
     return Mail(
         key=hashlib.sha256(own.encode("utf-8", "replace") or raw).hexdigest(),
-        sender=senders[0] if len(senders) == 1 else "",
+        sender=_sender(message),
         recipients=tuple(dict.fromkeys(recipients))[:MOST_ADDRESSES],
         subject=" ".join(_header(message, "Subject").split()),
         date=_header(message, "Date").strip()[:100],
@@ -126,6 +128,13 @@ class _Message(Message):
         return found
 
 
+def _require_whole_lines(raw: bytes) -> None:
+    """Some programs end a line at a CR alone and others do not: what is a header here is none there."""
+    end = _BEHIND_HEADERS.search(raw)
+    if _LONE_CR.search(raw, 0, end.end() if end else len(raw)):
+        raise Unreadable("its headers have half an end of a line")
+
+
 def _require_short_headers(raw: bytes) -> None:
     """Of those with parameters, which are taken apart in the square of their length."""
     for number, found in enumerate(_CONTENT.finditer(raw)):
@@ -139,16 +148,23 @@ def _require_short_headers(raw: bytes) -> None:
             raise Unreadable("a header is too long")
 
 
-def confirms(verdicts: tuple[str, ...], server: str) -> bool:
-    """Whether this mail server says that the sender is who the mail says (DMARC). Others' words are nobody's:
-    whoever sends a mail may write such headers himself, but the server that takes it in puts its own
-    first."""
+def confirms(verdicts: tuple[str, ...], server: str, sender: str) -> bool:
+    """Whether this mail server says that the sender is who the mail says (DMARC), and, where it says so, that
+    it has read the same domain there. Others' words are nobody's: whoever sends a mail may write such headers
+    himself, but the server that takes it in puts its own first."""
+    domain = sender.rpartition("@")[2].lower()
     for verdict in verdicts:
         name, _sign, results = _outside_quotes(verdict).partition(";")
         if name.strip().split(" ")[0].lower() == server.lower():
-            said = [result.strip().split(" ")[0].lower() for result in results.split(";")]
-            found = [each for each in said if each.startswith("dmarc=")]
-            return bool(found) and set(found) == {"dmarc=pass"}
+            said = [result.lower().split() for result in results.split(";")]
+            found = [words for words in said if words and words[0].startswith("dmarc=")]
+            read = {
+                word.partition("=")[2].rpartition("@")[2]
+                for words in found
+                for word in words
+                if word.startswith("header.from=")
+            }
+            return {words[0] for words in found} == {"dmarc=pass"} and read <= {domain}
     return False
 
 
@@ -222,6 +238,20 @@ def _addresses(message: Message, name: str) -> list[str]:
     except (ValueError, IndexError, RecursionError):
         return []
     return [address.lower() for _name, address in pairs if _is_address(address)]
+
+
+def _sender(message: Message) -> str:
+    """The one address in the one *From*. Where another program may read another one, or more of it, it is
+    nobody's: what a mail server has confirmed would be another sender than the one that is looked for."""
+    given = [str(value) for value in message.get_all("From") or []]
+    if len(given) != 1 or len(given[0]) > HEADER_LIMIT:
+        return ""
+    try:
+        pairs = getaddresses([_plain(given[0])])
+    except (ValueError, IndexError, RecursionError):
+        return ""
+    told = [address for _name, address in pairs]
+    return told[0].lower() if len(told) == 1 and _is_address(told[0]) else ""
 
 
 def _is_address(text: str) -> bool:

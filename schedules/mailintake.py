@@ -125,7 +125,7 @@ def _why_not(order: StandingOrder, mail: Mail, now: datetime) -> Arrival.Refusal
     if not is_among(mail.sender, order.mail_from):
         return Refusal.SENDER
     server = settings.AGENTSITE_INBOUND_MAIL_SERVER
-    if server and not confirms(mail.verdicts, server):
+    if server and not confirms(mail.verdicts, server, mail.sender):
         return Refusal.FORGED
     return _why_paused(order) or _too_many(order, now)
 

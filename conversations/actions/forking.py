@@ -22,6 +22,7 @@ from conversations.actions.branching import (
 )
 from conversations.actions.conversations import create_conversation
 from conversations.actions.own import own_conversation
+from conversations.broughtwords import behind_what_stays, bring_words
 from conversations.checkpoints import Carried, carry_files
 from conversations.log import begin_as_copy
 from conversations.models import Conversation, Event
@@ -192,6 +193,8 @@ def _begun(
         origin=held,
     )
     carried.note(fork)
+    # What others said to agents beside it that one has told this one of, and stays behind with these.
+    bring_words(fork, behind_what_stays(held), way="fork")
     fork.refresh_from_db()
     return fork
 

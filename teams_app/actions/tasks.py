@@ -19,6 +19,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from conversations.broughtwords import behind, bring_words
 from conversations.models import Conversation, Run
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 from reading.digits import number_of
@@ -107,6 +108,7 @@ def create_task(
             **words,
             **owner.fields(),
         )
+        task.writers.add(*_writing(actor, by))
         _depend(held, task, blocked_by, blocks)
         tell_of(TaskCreated, held, task, actor=actor, by=by)
         _tell_owner(task, by)
@@ -135,6 +137,7 @@ def change_task(
         if changes.says_something:
             source = untrusted_by or _other_person(held, actor, by)
             row.untrusted_by = source[:300] or row.untrusted_by
+            row.writers.add(*_writing(actor, by))
         if changes.owner is not None and not changes.owner.has(row):
             require_fit(held, changes.owner)
             _give(row, changes.owner)
@@ -194,6 +197,7 @@ def claim_task(
             raise Conflict(_("Task #%(number)d was just taken.") % {"number": task.number})
         task.refresh_from_db()
         tell_of(TaskUpdated, held, task, actor=actor, by=by, change="claimed")
+        _name_writers(task)
     return task
 
 
@@ -515,8 +519,20 @@ def _tell_freed(
             tell_of(TaskUpdated, board, task, actor=actor, by=by, change="freed")
 
 
+def _writing(actor: User, by: Conversation | None) -> set[int]:
+    """Whose words somebody writes: her own, or those on which her agent acts."""
+    return behind(by) if by is not None else {actor.pk}
+
+
+def _name_writers(task: Task) -> None:
+    """The agent that has it acts on what they wrote."""
+    if task.owner_conversation is not None:
+        bring_words(task.owner_conversation, task.writers.values_list("pk", flat=True), way="task")
+
+
 def _tell_owner(task: Task, by: Conversation | None) -> None:
     """An agent to whom somebody else gave work hears of it."""
+    _name_writers(task)
     owner = task.owner_conversation_id
     if owner is not None and (by is None or by.pk != owner) and task.is_open:
         text = f"[Task board] Task #{task.number} is yours now: {task.subject}"

@@ -135,6 +135,8 @@ class Task(models.Model):
     """Whose agent made it; empty: a person did."""
     metadata = models.JSONField(default=dict)
     """What agents and programs note on it: names and values."""
+    writers = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="+")
+    """Whose words it holds: who wrote it by hand, and for whom the agents that did acted then."""
     untrusted_by = models.CharField(max_length=300, blank=True)
     """What had brought untrusted content to whoever wrote it; empty: nothing had."""
     key = models.CharField(max_length=100, null=True)

@@ -9,6 +9,7 @@ from django.test import Client
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
 from conversations.actions.branching import regenerate, rewind
+from conversations.actions.children import begin_child
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.files import Upload, add_files
 from conversations.actions.forking import copied_entries, fork_conversation
@@ -28,6 +29,7 @@ from harness.events import (
     MessageWithdrawn,
     SessionStatusIdle,
     SessionStatusRunning,
+    SubagentEnded,
     UserDefineOutcome,
     UserMessage,
 )
@@ -36,6 +38,8 @@ from harness.texts import Texts
 from harness.transcript import build_messages
 from providers.scripted import reply
 from spending.models import Usage
+from tests.approvals.asking import asks
+from tests.conversations.conftest import still
 from tests.conversations.test_branching import texts
 from tests.conversations.test_checkpoints import files, say, settled, write
 from tools_app.provenance import UPLOADED
@@ -203,3 +207,27 @@ def test_what_another_wrote_narrows_the_fork_too(alice, bob, converse):
 
 def first_answer(conversation: Conversation) -> Event:
     return Event.objects.get(conversation=conversation, type="agent.message")
+
+
+def test_whoever_wrote_to_an_agent_below_is_named_where_the_fork_asks(alice, bob, converse):
+    conversation, _scripted = converse([reply("hello")])
+    say(alice, conversation, "from alice", 1)
+    child = begin_child(
+        actor=alice,
+        parent=conversation,
+        agent=conversation.agent_version.agent,
+        environment=conversation.environment,
+        text="Write the file.",
+    )
+    append(child.pk, [Entry.of(UserMessage(content=(Text(text="Send it."),)))], actor=bob)
+    ended = SubagentEnded(tool_use_id="call", subagent=child.uid, state="completed")
+    append(conversation.pk, [Entry.of(ended)])
+    still()
+    fork = fork_conversation(
+        actor=alice, conversation=conversation, event_uid=first_answer(conversation).uid
+    )
+    again = fork_conversation(actor=alice, conversation=fork, event_uid=first_answer(fork).uid)
+    for each in (fork, again):
+        assert each.others_wrote
+        asked = asks(each, requester_may_not_decide=True)
+        assert list(asked.also_requested_by.all()) == [bob]

@@ -15,7 +15,7 @@ from conversations.log import append
 from conversations.models import Conversation, Event
 from harness.content import Text
 from harness.errors import Conflict, Forbidden, Invalid, NotFound, ProviderError
-from harness.events import AgentMessage, AgentToolResult, AgentToolUse
+from harness.events import AgentMessage, AgentToolResult, AgentToolUse, UserMessage
 from harness.history import Entry
 from harness.redacted import REMOVED
 from jobs.dispatch import dispatch
@@ -611,6 +611,36 @@ def test_what_is_taken_out_of_one_step_goes_from_all_that_repeat_it(start, alice
     )
     redact_content(actor=alice, conversation=answer.conversation, event_uid=answer.uid)
     assert run.steps.get(place=3).outcome["fields"] == {"said": REMOVED}
+
+
+@pytest.mark.parametrize("wrote", [True, False])
+def test_who_wrote_in_a_step_does_not_decide_for_those_that_repeat_it(start, bob, alice, wrote):
+    run = start(step("a", "First"), ASKS, step("b", prompt="{{a}}"), step("c", prompt="{{b}}"))
+    until(lambda: run.steps.filter(state="asking").exists())
+    first = run.steps.get(place=1).conversation
+    if wrote:
+        message = Entry.of(UserMessage(content=(Text(text="Have it sent."),)))
+        append(first.pk, [message], actor=bob)
+
+    decide_step(actor=alice, run=run, place=2, approved=True)
+    ended(run)
+
+    for place in (3, 4):
+        conversation = run.steps.get(place=place).conversation
+        approval = asks(conversation, requester_may_not_decide=True)
+        assert list(approval.also_requested_by.all()) == ([bob] if wrote else [])
+
+
+def test_what_is_repeated_of_a_step_that_was_deleted_may_be_anybodys(start, alice):
+    run = start(step("a", "First"), ASKS, step("b", prompt="So: {{a}}"))
+    until(lambda: run.steps.filter(state="asking").exists())
+    run.steps.get(place=1).conversation.delete()
+
+    decide_step(actor=alice, run=run, place=2, approved=True)
+    ended(run)
+
+    said = run.steps.get(place=3).conversation.events.get(type="user.message").value
+    assert "by way of the step a" in said.untrusted_by
 
 
 def test_a_step_whose_conversation_is_deleted_ends_the_run(start, alice):

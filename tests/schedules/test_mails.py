@@ -197,6 +197,7 @@ def test_senders_are_believed_only_if_the_server_that_takes_mails_in_confirms_th
         'mx.in.example.org; spf=pass smtp.mailfrom="a; dmarc=pass x"@evil.org; dkim=none',
         "mx.in.example.org; spf=fail (of a; dmarc=pass x); dkim=none",
         "mx.in.example.org; dmarc=fail; x=y z; dmarc=pass",
+        "mx.in.example.org; dmarc=pass header.from=evil.org",
     ]
     for number, verdict in enumerate([*forged, good]):
         heads: dict[str, Any] = {
@@ -208,6 +209,25 @@ def test_senders_are_believed_only_if_the_server_that_takes_mails_in_confirms_th
     below = b"Authentication-Results: mx.in.example.org; dmarc=fail\r\nAuthentication-Results: "
     take_in(below + good.encode() + b"\r\n" + written(order.mail_address, Message_ID="<9@x>"))
     assert refusals(order)[-1] == "forged", "the first of them is the server's own"
+
+
+@pytest.mark.parametrize(
+    "senders",
+    [
+        b'From: "' + b"a" * 1982 + b'" <ann@example.org.evil.org>',
+        b'From: ann@example.org\r\nFrom: "x y"@evil.org',
+        b'From: ann@example.org, "x y"@evil.org',
+        b"X: y\rFrom: ann@example.org\r\rX: y\r\nFrom: eve@evil.org",
+        b'From: ann@example.org, "' + b"a" * 2000 + b'"@evil.org',
+    ],
+    ids=["cut", "twice", "a list", "half a line's end", "a long list"],
+)
+def test_a_sender_of_whom_another_program_reads_another_one_is_nobody(senders: bytes) -> None:
+    try:
+        sender = read_mail(senders + b"\r\nMessage-ID: <1@x>\r\n\r\nPay.").sender
+    except Unreadable:
+        sender = ""
+    assert sender == ""
 
 
 def test_a_loop_that_shows_no_sign_of_one_ends(

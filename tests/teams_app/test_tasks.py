@@ -11,10 +11,12 @@ from accounts.models import Organisation, User
 from agents.models import Environment
 from approvals.models import Approval
 from conversations.actions.messages import post_message
+from conversations.log import append
 from conversations.models import Conversation, Share
 from harness.content import Text, text_of
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
-from harness.events import dump, load
+from harness.events import UserMessage, dump, load
+from harness.history import Entry
 from harness.tools import ToolContext
 from providers.scripted import call, reply
 from teams_app.actions.tasks import (
@@ -434,6 +436,30 @@ def test_who_writes_a_task_for_an_agent_does_not_decide_on_what_it_does(
     assert list(asked.also_requested_by.all()) == [bob]
     assert asked not in Approval.objects.decidable_by(bob)
     assert here.others_wrote
+
+
+@pytest.mark.parametrize("writer", ["bob", "an agent that works for her"])
+def test_nor_on_what_is_done_where_it_is_taken_from_an_organisations_board(
+    conversation: Conversation, alice: User, bob: User, acme: Organisation, writer: str
+) -> None:
+    if writer == "bob":
+        create_task(actor=bob, board=board_of(acme), subject="Send it")
+    else:
+        like = conversation
+        there = begin(alice, acme, like.agent_version.agent, like.environment)
+        said = Entry.of(UserMessage(content=(Text(text="Have it sent."),)))
+        append(there.pk, [said], actor=bob)
+        there.refresh_from_db()
+        create_task(actor=alice, board=board_of(acme), subject="Send it", by=there)
+    claim_task(
+        actor=alice,
+        board=board_of(acme),
+        claimant=Owner(conversation=conversation),
+        by=conversation,
+    )
+    asked = asks(conversation, requester_may_not_decide=True)
+    assert list(asked.also_requested_by.all()) == [bob]
+    assert conversation.others_wrote
 
 
 @pytest.mark.parametrize("below", [True, False])

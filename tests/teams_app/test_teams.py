@@ -241,6 +241,22 @@ def test_what_a_teammate_read_goes_along_with_its_words(lead: Conversation, play
     assert row.value.untrusted_by == "a page, by way of anna"
 
 
+def test_who_wrote_to_one_teammate_does_not_decide_for_another_that_it_writes_to(
+    lead: Conversation, plays: Agents, bob: User
+) -> None:
+    plays("Writer", lambda _request: reply("Yes."))
+    anna, ben = (join(lead, name, "Writer") for name in ("anna", "ben"))
+    settled(anna, ben)
+    row = Entry.of(UserMessage(content=(Text(text="Have it sent."),)))
+    append(anna.conversation.pk, [row], actor=bob)
+    # Before she rests, of which the one above is told.
+    send_mail(actor=lead.owner, sender=anna, receivers=[ben], text="Send it", key="k")
+    wake(anna.conversation.pk)
+    settled(anna, ben)
+    asked = asks(Conversation.objects.get(pk=ben.conversation.pk), requester_may_not_decide=True)
+    assert list(asked.also_requested_by.all()) == [bob]
+
+
 def test_what_a_teammate_read_goes_along_with_its_answer_however_it_is_looked_up(
     lead: Conversation, plays: Agents
 ) -> None:

@@ -1,0 +1,55 @@
+"""What people wrote elsewhere and an agent here acts on: who they are is told in its log, so that they are
+asked for, barred and charged as where they wrote it.
+
+Words of strangers, who may be anybody, are `TableProvenance`'s and the `untrusted_by` of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from accounts.models import User
+from harness.events import AppEvent
+from harness.history import Entry
+
+from .ancestry import TreeOf, root_of
+from .log import append
+from .models import Conversation
+from .writers import instructing_in, writers_beside, writers_in
+
+Way = Literal["fork", "task", "step"]
+
+
+class WordsBrought(AppEvent):
+    """What the agent hears rests on what this event's actor wrote elsewhere."""
+
+    type: str = "x.words_brought"
+    way: Way
+
+    def instructs(self) -> bool:
+        return True
+
+
+def behind_what_stays(conversation: Conversation) -> set[int]:
+    """Of `behind`, those whose words do not go along with its dialogue."""
+    return (
+        writers_beside(conversation, root_of(conversation)) if conversation.others_wrote else set()
+    )
+
+
+def behind(conversation: Conversation) -> set[int]:
+    """The keys of the people whose words its agent may repeat."""
+    if not conversation.others_wrote:
+        return {conversation.owner_id}
+    return {conversation.owner_id, *writers_in(TreeOf(root_of(conversation)))}
+
+
+def bring_words(conversation: Conversation, people: Iterable[int], *, way: Way) -> None:
+    """Name them, but for its owner, among those who write in it; in a transaction. Whom it names already it
+    does not name again."""
+    others = set(people) - {conversation.owner_id}
+    if others:
+        others -= instructing_in([conversation.pk])
+    for person in User.objects.filter(pk__in=others).order_by("pk"):
+        append(conversation.pk, [Entry.of(WordsBrought(way=way))], actor=person)
