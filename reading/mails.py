@@ -31,6 +31,11 @@ _BOUNDARY = re.compile(rb"boundary", re.IGNORECASE)
 _CONTENT = re.compile(rb"content-(?:type|disposition):", re.IGNORECASE)
 _BEHIND_HEADERS = re.compile(rb"\n\r?\n")
 _LONE_CR = re.compile(rb"\r(?!\n)")
+_HEADER = re.compile(rb"^[\x21-\x39\x3b-\x7e]{1,76}:", re.MULTILINE)
+MOST_HEADERS = 300_000
+"""Lines that look like one, wherever they stand."""
+_LOOKS = 10_000_000
+"""Lines, as often as there are levels at most: each is compared with the boundaries of all that it is in."""
 _PARAMETERS = 10_000
 """Bytes of a header with parameters."""
 _NESTED = re.compile(rb"message/", re.IGNORECASE)
@@ -76,8 +81,13 @@ class Mail:
 def read_mail(raw: bytes) -> Mail:
     """How long it may be the caller has asked. Raises Unreadable."""
     # Each level of parts is looked for in each line below it.
-    if len(_BOUNDARY.findall(raw)) > MOST_PARTS or len(_NESTED.findall(raw)) > MOST_PARTS:
+    parts = len(_BOUNDARY.findall(raw))
+    if parts > MOST_PARTS or len(_NESTED.findall(raw)) > MOST_PARTS:
         raise Unreadable("it has too many parts")
+    if raw.count(b"\n") * (1 + parts) > _LOOKS:
+        raise Unreadable("it has too many lines for so many parts")
+    if len(_HEADER.findall(raw)) > MOST_HEADERS:
+        raise Unreadable("it has too many headers")
     _require_whole_lines(raw)
     _require_short_headers(raw)
     try:

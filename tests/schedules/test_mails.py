@@ -276,6 +276,16 @@ def test_what_is_no_mail_is_refused_and_breaks_nothing(order: StandingOrder, raw
         take_in(raw, [order.mail_address])
 
 
+@pytest.mark.parametrize(
+    ("parts", "lines", "problem"),
+    [(99, b"a\n" * 110_000, "too many lines"), (0, b"a: b\n" * 300_001, "too many headers")],
+)
+def test_what_python_takes_apart_slowly_is_no_mail(parts: int, lines: bytes, problem: str) -> None:
+    within = "".join(f"Content-Type: multipart/a; boundary={n}\n\n--{n}\n" for n in range(parts))
+    with pytest.raises(Unreadable, match=problem):
+        read_mail(b"From: ann@example.org\n" + within.encode() + lines)
+
+
 def test_odd_mails_are_taken_as_far_as_they_can_be_read(order: StandingOrder) -> None:
     head = f"From: anna@example.org\r\nTo: {order.mail_address}\r\nMessage-ID: <odd>\r\n".encode()
     odd = (
