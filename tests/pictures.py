@@ -17,6 +17,14 @@ def picture(form: str = "PNG", side: int = 8) -> bytes:
     return kept.getvalue()
 
 
+def photograph() -> bytes:
+    """A JPEG as cameras write it, with a second picture behind its end."""
+    kept = BytesIO()
+    shown = Image.new("RGB", (8, 8), "teal")
+    shown.save(kept, "MPO", save_all=True, append_images=[shown])
+    return kept.getvalue()
+
+
 def paper(pages: int = 1, password: str = "") -> bytes:
     writer = PdfWriter()
     for _ in range(pages):

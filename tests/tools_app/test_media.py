@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.content import Base64Source, Block, Document, Image, PlainTextSource, Text, UrlSource
-from tests.pictures import BROKEN, GOOD, bomb, coded, paper, picture
+from tests.pictures import BROKEN, GOOD, bomb, coded, paper, photograph, picture
 from tools_app import isolation
 from tools_app.media import faults, first_fault, readable
 
@@ -24,6 +24,7 @@ GOOD_BLOCKS: list[Block] = [
         image(coded(picture(form)), f"image/{form.lower()}")
         for form in ("PNG", "JPEG", "GIF", "WEBP")
     ),
+    image(coded(photograph()), "image/jpeg"),
     document(coded(paper())),
     Document(source=PlainTextSource(data="Words.")),
     Image(source=UrlSource(url="https://example.org/a.png")),

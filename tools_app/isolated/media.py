@@ -24,6 +24,8 @@ FORMATS = {
     "GIF": "image/gif",
     "WEBP": "image/webp",
 }
+_NAMED = {**FORMATS, "MPO": "image/jpeg"}
+"""With what the library calls a JPEG behind whose end there is another one, as cameras write them."""
 IMAGE_FAULTS = (OSError, SyntaxError, ValueError, KeyError, IndexError, TypeError, EOFError)
 PDF_FAULTS = (PyPdfError, ValueError, KeyError, IndexError, TypeError, AttributeError, OSError)
 """What a file that breaks its own format makes a reader raise."""
@@ -35,7 +37,7 @@ def picture(body: bytes, media_type: str, side: int, most: int) -> Verdict:
     """One of more than `most` pixels is not decoded."""
     try:
         with Image.open(BytesIO(body), formats=tuple(FORMATS)) as opened:
-            found = FORMATS[opened.format or ""]
+            found = _NAMED[opened.format or ""]
             wide, high = opened.size
             if max(wide, high) > side:
                 return {
