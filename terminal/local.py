@@ -58,7 +58,8 @@ def find_person(name: str) -> User:
     """The active person with this username or e-mail address; with none given, the only one there is."""
     people = User.objects.filter(is_active=True)
     if name:
-        found = people.filter(username=name).first() or people.filter(email__iexact=name).first()
+        # An address is whose it is, also where somebody's user name says the same.
+        found = people.filter(email__iexact=name).first() or people.filter(username=name).first()
         if found is None:
             raise NotFound(
                 f"There is no active person called {name}.", hint="Give a username with --user."

@@ -7,6 +7,7 @@ from datetime import date
 from io import BytesIO
 
 import pytest
+from openpyxl import Workbook
 
 from harness.content import text_of
 from tests.papers import letter, talk, workbook
@@ -48,6 +49,25 @@ async def test_a_workbook_is_read_sheet_by_sheet_and_dates_are_dates(root, call)
     assert "[Sheet Berths]" in text
     assert "A\t7.5" in text
     assert "B\t2026-03-01" in text
+
+
+@pytest.mark.parametrize("claimed", ["A1:XFD1048576", "A1:A1"])
+async def test_what_a_workbook_says_of_its_own_size_hides_nothing_and_costs_nothing(
+    root, call, claimed
+):
+    book = Workbook()
+    sheet = book.active
+    sheet["A1"], sheet["C1048576"] = "near", "far"
+    body, anew = BytesIO(), BytesIO()
+    book.save(body)
+    with zipfile.ZipFile(body) as parts, zipfile.ZipFile(anew, "w") as kept:
+        for name in parts.namelist():
+            part = parts.read(name).replace(b'"A1:C1048576"', f'"{claimed}"'.encode())
+            kept.writestr(name, part)
+    (root / "a.xlsx").write_bytes(anew.getvalue())
+    text = said(await call("read_file", path="a.xlsx"))
+    assert "near" in text
+    assert "far" in text
 
 
 async def test_a_presentation_is_read_slide_by_slide_with_its_notes(root, call):

@@ -54,6 +54,8 @@ def sheets(body: bytes) -> Iterator[str]:
     book = load_workbook(BytesIO(body), read_only=True, data_only=True)
     for sheet in book.worksheets:
         yield f"[Sheet {sheet.title}]"
+        # What a sheet says of its own size may leave cells out, or fill each row up to the last column.
+        sheet.reset_dimensions()
         for row in sheet.iter_rows(values_only=True):
             if line := row_of(["" if cell is None else str(cell) for cell in row]):
                 yield line
