@@ -51,5 +51,12 @@ def bring_words(conversation: Conversation, people: Iterable[int], *, way: Way) 
     others = set(people) - {conversation.owner_id}
     if others:
         others -= instructing_in([conversation.pk])
+    if not others or _has_ended(conversation):
+        return
     for person in User.objects.filter(pk__in=others).order_by("pk"):
         append(conversation.pk, [Entry.of(WordsBrought(way=way))], actor=person)
+
+
+def _has_ended(conversation: Conversation) -> bool:
+    ended = Conversation.objects.filter(pk=conversation.pk, status=Conversation.Status.TERMINATED)
+    return ended.exists()

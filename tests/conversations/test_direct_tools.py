@@ -14,6 +14,7 @@ from harness.content import text_of
 from harness.errors import Forbidden, Invalid, NotFound
 from harness.events import TableDisplay
 from harness.tools import Effect
+from terminal.local import find_person
 from tests.conversations.conftest import Converse
 from tools_app.workspace import Workspace, workspace_for
 
@@ -132,3 +133,10 @@ def test_the_command_line_calls_them(alice: User, conversation):
 def test_the_command_line_refuses_in_words(alice: User, args: tuple[str, ...], words: str):
     with pytest.raises(CommandError, match=words):
         run(*args)
+
+
+def test_an_address_names_whose_it_is_whatever_others_call_themselves(alice, bob):
+    bob.username = alice.email
+    bob.save()
+    assert find_person(alice.email) == alice
+    assert find_person(bob.email) == bob
