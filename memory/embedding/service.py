@@ -168,7 +168,8 @@ def _tokens(body: Any) -> int | None:
     if not isinstance(usage, dict):
         return None
     told = usage.get("total_tokens", usage.get("prompt_tokens"))
-    return told if isinstance(told, int) and 0 <= told < 2**31 else None
+    is_count = isinstance(told, int) and not isinstance(told, bool)
+    return told if is_count and 0 < told < 2**31 else None  # what is read for nothing is not said
 
 
 def _judge(host: str, address: Address, _port: int) -> None:

@@ -69,6 +69,15 @@ def awake() -> None:
     EmbeddingClaim.objects.update(rests_until=timezone.now() - timedelta(seconds=1))
 
 
+@pytest.mark.parametrize("told", [0, True, None, -1])
+def test_what_a_service_reads_and_does_not_count_is_not_free(service, told):
+    vector = [1.0] + [0.0] * 7
+    data = [{"index": 0, "embedding": vector}]
+    service.answer = {"data": data, "usage": {"total_tokens": told}}
+    made = made_by().ask([WAREHOUSE])
+    assert made.tokens is None, "then it is estimated"
+
+
 def test_what_is_said_otherwise_is_found_once_the_service_has_made_its_vectors(
     alice, acme, shared, service
 ):
