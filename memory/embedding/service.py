@@ -168,8 +168,9 @@ def _tokens(body: Any) -> int | None:
     if not isinstance(usage, dict):
         return None
     told = usage.get("total_tokens", usage.get("prompt_tokens"))
-    is_count = isinstance(told, int) and not isinstance(told, bool)
-    return told if is_count and 0 < told < 2**31 else None  # what is read for nothing is not said
+    if not isinstance(told, int) or isinstance(told, bool):
+        return None
+    return told if 0 < told < 2**31 else None  # nothing is read for nothing: that is not said
 
 
 def _judge(host: str, address: Address, _port: int) -> None:
