@@ -56,7 +56,7 @@ def _budget(world: World, need: int, **terms: Any) -> Iterator[Budget]:
 
 def _spends(world: World, conversation: Conversation, token: str, need: int) -> None:
     """A turn that uses all it may."""
-    told = reply(ANSWER, usage=Tokens(input_tokens=need))
+    told = reply(ANSWER, usage=Tokens(input_tokens=need - 1, output_tokens=1))
     idles = [one["type"] for one in world.log(conversation)].count("session.status_idle")
     world.turn(token, conversation, told)
     world.rested(conversation, idles + 1)
