@@ -9,8 +9,9 @@ ARG BASE=python:3.11.11-slim-bookworm
 FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 RUN python -m venv /opt/agentsite
-COPY requirements.txt /tmp/requirements.txt
-RUN /opt/agentsite/bin/pip install --require-hashes -r /tmp/requirements.txt
+COPY requirements.txt requirements-diagrams.txt /tmp/
+RUN /opt/agentsite/bin/pip install --require-hashes -r /tmp/requirements.txt \
+    && /opt/agentsite/bin/pip install --require-hashes -r /tmp/requirements-diagrams.txt
 COPY . /srv/agentsite
 WORKDIR /srv/agentsite
 # Collected with throw-away settings: only the list of apps and directories counts here.

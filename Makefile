@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 TESTING := DJANGO_SETTINGS_MODULE=agentsite.settings_test AGENTSITE_ENV_FILE=
 
 .DEFAULT_GOAL := help
-.PHONY: help run up-scaled kill-matrix between chaos chaos-schedules fuzz contract-api test journeys messages map contract followers attack attack-web conformance check bench format lock embeddings langgraph strands install install-dev deploy-check clean
+.PHONY: help run up-scaled kill-matrix between chaos chaos-schedules fuzz contract-api test journeys messages map contract followers attack attack-web conformance check bench format lock diagrams embeddings langgraph strands install install-dev deploy-check clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/'
@@ -139,6 +139,7 @@ lock: $(BIN)/uv ## Resolve the requirements anew from pyproject.toml.
 	$(COMPILE) pyproject.toml --extra openshell --constraint requirements.txt -o requirements-openshell.txt
 	$(COMPILE) pyproject.toml --extra langgraph --constraint requirements-dev.txt -o requirements-langgraph.txt
 	$(COMPILE) --group installer -o requirements-uv.txt
+	$(COMPILE) --group diagrams --constraint requirements-dev.txt -o requirements-diagrams.txt
 	$(COMPILE) --group strands -o requirements-strands.txt
 	$(COMPILE) --no-deps --group embeddings --constraint requirements-dev.txt -o requirements-embeddings.txt
 
@@ -147,6 +148,9 @@ embeddings: $(BIN)/uv ## Install what finds memories and documents by meaning, a
 
 langgraph: $(BIN)/uv ## Install what drives pipelines with "engine: langgraph"; nothing else needs it.
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-langgraph.txt
+
+diagrams: $(BIN)/uv ## Install what draws diagrams that agents write as Mermaid; without it their source is shown.
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-diagrams.txt
 
 strands: $(STRANDS_STAMP) ## Install what drives pipelines with "engine: strands", beside the rest: make strands [STRANDS=DIR]
 

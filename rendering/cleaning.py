@@ -19,6 +19,10 @@ CITED = re.compile(r"/passages/psg_[0-9A-Za-z]{1,60}/")
 CITATION = "citation"
 """The class of such links."""
 LINK_RELATION = "noopener noreferrer nofollow"
+DRAWING = "drawing"
+"""The class of pictures that are drawn here (`diagrams`)."""
+DRAWN = "data:image/svg+xml,"
+"""How the only addresses of pictures begin."""
 
 MATHML: dict[str, frozenset[str]] = {
     tag: frozenset(attributes.split())
@@ -62,6 +66,7 @@ _HTML: dict[str, frozenset[str]] = {
         "button": "aria-label class type",
         "code": "class",
         "del": "",
+        "details": "class",
         "div": "class tabindex",
         "em": "",
         "figcaption": "",
@@ -72,6 +77,7 @@ _HTML: dict[str, frozenset[str]] = {
         "h5": "",
         "h6": "",
         "hr": "",
+        "img": "alt class src",
         "li": "class",
         "ol": "class start",
         "p": "",
@@ -79,6 +85,7 @@ _HTML: dict[str, frozenset[str]] = {
         "s": "",
         "span": "aria-label class role title",
         "strong": "",
+        "summary": "",
         "sup": "class",
         "table": "",
         "tbody": "",
@@ -92,16 +99,18 @@ _HTML: dict[str, frozenset[str]] = {
 
 
 @cache
-def _cleaner(*, citing: bool) -> nh3.Cleaner:
-    """`citing`: every attribute is looked at once more, which costs."""
+def _cleaner(*, citing: bool, drawn: bool) -> nh3.Cleaner:
+    """`citing`, `drawn`: every attribute is looked at once more, which costs."""
     allowed = {**_HTML, **MATHML}
+    if not drawn:
+        del allowed["img"]
     return nh3.Cleaner(
         tags=set(allowed),
         attributes={tag: set(attributes) for tag, attributes in allowed.items() if attributes},
         clean_content_tags={"script", "style"},
-        url_schemes=set(LINK_SCHEMES),
+        url_schemes={*LINK_SCHEMES, "data"} if drawn else set(LINK_SCHEMES),
         url_relative="pass_through" if citing else "deny",
-        attribute_filter=_without_other_ways if citing else None,
+        attribute_filter=_without_other_ways if citing or drawn else None,
         link_rel=LINK_RELATION,
         set_tag_attribute_values={"button": {"type": "button"}},
         tag_attribute_values={"button": {"data-action": {"copy-code", "wrap"}}},
@@ -110,12 +119,16 @@ def _cleaner(*, citing: bool) -> nh3.Cleaner:
 
 def clean(html: str) -> SafeString:
     """`html` without anything that is not listed above."""
-    cleaner = _cleaner(citing=f'class="{CITATION}"' in html)
+    cleaner = _cleaner(
+        citing=f'class="{CITATION}"' in html, drawn=f'<img class="{DRAWING}"' in html
+    )
     return mark_safe(cleaner.clean(html))  # noqa: S308 - this is the gate
 
 
 def _without_other_ways(_tag: str, name: str, value: str) -> str | None:
-    """Of addresses those with a scheme, which was judged, and citations."""
+    """Of addresses those with a scheme, which was judged, citations, and pictures drawn here."""
+    if name == "src":
+        return value if value.startswith(DRAWN) else None
     if name != "href" or CITED.fullmatch(value):
         return value
     return value if value.partition(":")[0].lower() in LINK_SCHEMES else None

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from tools_app.warmprocesses import WarmProcesses
 
+from . import diagrams
 from .aside import Aside
 
 COLOURED_CHARACTERS = 30_000
@@ -106,12 +107,25 @@ class Blocks:
 
     def __init__(self) -> None:
         self.turned_away = False
+        self._drawn = 0
 
     def block(self, text: str, label: str) -> str:
-        """As `code_block`."""
+        """As `code_block`; of a diagram its picture, with the code folded below."""
+        if label.lower() == diagrams.LANGUAGE and self._drawn < diagrams.MOST:
+            self._drawn += 1
+            return self._diagram(text, label)
         coloured = None if self.turned_away else _coloured(text, language_named(label))
         self.turned_away = coloured is None
         return _figure(label, escape(text) if coloured is None else coloured)
+
+    def _diagram(self, text: str, label: str) -> str:
+        picture = None if self.turned_away else diagrams.picture_of(text)
+        self.turned_away = picture is None
+        code = _figure(label, escape(text))
+        if not picture:
+            return code
+        summary = escape(_("Source of the diagram"))
+        return f'{picture}<details class="source"><summary>{summary}</summary>{code}</details>\n'
 
 
 def code_block(text: str, label: str = "") -> str:

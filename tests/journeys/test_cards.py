@@ -23,6 +23,7 @@ DRAWING = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="80" height="40" onload="top.ran = 1">'
     '<script>top.ran = 1</script><rect width="80" height="40" fill="teal"/></svg>'
 )
+DIAGRAM = "```mermaid\nflowchart LR\n  A[Ship] -->|pays| B{Harbour}\n  B --> C((Quay))\n```"
 NOTES = (
     "# Notes\n\nShips sleep[^1] at the quay.\n\n"
     "| ship | dues |\n|---|---|\n| Ada | 4 |\n\n[^1]: At night.\n"
@@ -53,7 +54,7 @@ def test_cards_changed_files_and_previews(visit: Visit, service, kind, request):
             call("todo_write", todos=todos),
         ),
         reply(call("edit_file", path="app.py", old_text="return 1", new_text="return 2")),
-        reply(f"Done[^n].\n\n```mermaid\ngraph TD; A-->{'B' * 200}\n```\n\n[^n]: As you see."),
+        reply(f"Done[^n].\n\n{DIAGRAM}\n\n```text\n{'B' * 200}\n```\n\n[^n]: As you see."),
     )
     alice = visit(whole=True, **kind)
     page = alice.page
@@ -81,14 +82,21 @@ def test_cards_changed_files_and_previews(visit: Visit, service, kind, request):
     tasks = page.locator("#panel-todos .todos")
     expect(tasks).to_contain_text("1 of 3 done")
     expect(tasks).to_have_js_property("open", False)
-    expect(page.locator("#log figure.code .language")).to_have_text("mermaid")
+    drawn = page.locator("#log figure.diagram img")
+    expect(drawn).to_have_js_property("complete", True)
+    assert drawn.evaluate("picture => picture.naturalWidth") > 100
+    source = page.locator("#log details.source")
+    expect(source.locator(".language")).not_to_be_visible()
+    source.locator("summary").click()
+    expect(source.locator(".language")).to_have_text("mermaid")
+    source.locator("summary").click()
     note = page.locator("#log sup.note a")
     expect(page.locator(note.get_attribute("href") or "")).to_have_text("As you see.")
     assert alice.audit() == ""
     shot("done")
 
     # Long lines are wrapped everywhere once that is wished, also after a reload.
-    code = page.locator("#log figure.code pre")
+    code = page.locator("#log .prose > figure.code pre")
     size = "box => getComputedStyle(box).fontSize"
     assert code.locator("code").evaluate(size) == code.evaluate(size)
     runs_on = "box => box.scrollWidth > box.clientWidth + 1"
