@@ -12,9 +12,9 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Q
 
-from conversations.ancestry import TreeOf, ancestors, root_of
+from conversations.ancestry import ancestors
 from conversations.models import Conversation
-from conversations.writers import writers_in
+from conversations.writers import behind
 from harness.agentconfig import ToolRule
 from harness.rules import Level, LevelledRule, rules_from
 from jobs.prepared import Given, Prepared
@@ -77,7 +77,7 @@ def _narrowed(conversation: Conversation, above: list[int]) -> list[LevelledRule
     """`rules_for` where others than the owner wrote: what asks or denies for one of them holds for all of
     it, and what is allowed to one person alone is allowed to nobody. Agents say to each other what they were
     told, so it does wherever in their tree they wrote."""
-    people = sorted({conversation.owner_id, *writers_in(TreeOf(root_of(conversation)))})
+    people = sorted(behind(conversation))
     agent = conversation.agent_version.agent_id
     rows = _at(conversation.organisation_id, agent, people, [conversation.pk, *above])
     return [

@@ -13,10 +13,10 @@ from accounts.models import User
 from harness.events import AppEvent
 from harness.history import Entry
 
-from .ancestry import TreeOf, root_of
+from .ancestry import root_of
 from .log import append
 from .models import Conversation
-from .writers import instructing_in, writers_beside, writers_in
+from .writers import instructing_in, writers_beside
 
 Way = Literal["fork", "task", "step"]
 
@@ -32,17 +32,10 @@ class WordsBrought(AppEvent):
 
 
 def behind_what_stays(conversation: Conversation) -> set[int]:
-    """Of `behind`, those whose words do not go along with its dialogue."""
+    """Of `writers.behind`, those whose words do not go along with its dialogue."""
     return (
         writers_beside(conversation, root_of(conversation)) if conversation.others_wrote else set()
     )
-
-
-def behind(conversation: Conversation) -> set[int]:
-    """The keys of the people whose words its agent may repeat."""
-    if not conversation.others_wrote:
-        return {conversation.owner_id}
-    return {conversation.owner_id, *writers_in(TreeOf(root_of(conversation)))}
 
 
 def bring_words(conversation: Conversation, people: Iterable[int], *, way: Way) -> None:

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 
 from harness.events import AppEvent, instructing_types
 
-from .ancestry import TreeOf
+from .ancestry import TreeOf, root_of
 from .models import Conversation, Event
 
 SAID = ("user.message", "user.define_outcome", "user.custom_tool_result")
@@ -25,6 +25,14 @@ def writers_in(conversations: Conversations) -> set[int]:
     """The keys of all who said something there, or told an agent what to do in another way."""
     said = _by_people(conversations, SAID).values_list("actor", flat=True).distinct()
     return set(said) | instructing_in(conversations)
+
+
+def behind(conversation: Conversation) -> set[int]:
+    """The keys of the people whose words its agent may repeat: its owner's, and of whoever else wrote
+    anywhere in its tree, since agents say to each other what they were told."""
+    if not conversation.others_wrote:
+        return {conversation.owner_id}
+    return {conversation.owner_id, *writers_in(TreeOf(root_of(conversation)))}
 
 
 def writers_beside(conversation: Conversation, root: int) -> set[int]:

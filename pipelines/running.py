@@ -19,10 +19,11 @@ from django.utils.translation import gettext as _
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import checked_text, stop
 from conversations.ancestry import ancestors
-from conversations.broughtwords import behind, bring_words
+from conversations.broughtwords import bring_words
 from conversations.log import append
 from conversations.models import Conversation
 from conversations.wakes import wake
+from conversations.writers import behind
 from harness.content import Text
 from harness.errors import AgentError
 from harness.events import UserMessage

@@ -8,6 +8,7 @@ drawn stays the code that it is.
 from __future__ import annotations
 
 from html import escape
+from importlib.util import find_spec
 from urllib.parse import quote
 
 from django.utils.translation import gettext as _
@@ -18,6 +19,8 @@ from .aside import Aside
 from .cleaning import DRAWING, DRAWN
 
 LANGUAGE = "mermaid"
+LIBRARY = "merman"
+"""An extra (`make diagrams`)."""
 LONGEST = 10_000
 """Characters of a text that is drawn."""
 MOST = 10
@@ -30,7 +33,7 @@ _drawing = Aside("diagrams", WarmProcesses("diagrams", most=1, seconds=SECONDS, 
 def picture_of(text: str) -> str | None:
     """A figure with the diagram; empty where it cannot be drawn, None where no process was to be had at this
     moment. Waits for another process."""
-    if not text.strip() or len(text) > LONGEST:
+    if not text.strip() or len(text) > LONGEST or find_spec(LIBRARY) is None:
         return ""
     answer = _drawing.ask(text, LANGUAGE, {"text": text})
     if answer is None:

@@ -127,9 +127,6 @@ def messages_of(order: StandingOrder) -> tuple[UserMessage, ...]:
     return tuple(UserMessage.model_validate({"content": content}) for content in order.messages)
 
 
-_SENT_AS = {"checks": "x_checks"}
-
-
 def outcome_of(order: StandingOrder) -> UserDefineOutcome | None:
     if order.outcome is None:
         return None
@@ -266,7 +263,7 @@ def _outcome(draft: Draft) -> dict[str, Any] | None:
         )
         checks = checked_checks(wanted.checks, rubric)
     except (Invalid, TooLarge) as problem:
-        part = _SENT_AS.get(problem.field, problem.field) or "type"
+        part = "x_checks" if problem.field == "checks" else problem.field or "type"
         name = place("initial_events", len(draft.messages), part)
         raise Invalid(problem.message, field=name, hint=problem.hint) from problem
     return {

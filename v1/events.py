@@ -20,6 +20,7 @@ from harness.events import AgentToolUse, UserToolConfirmation
 from wire.fieldnames import written
 from wire.ids import thread_id
 
+from . import fieldnames
 from .door import READ, WRITE, Door, body_of, operation
 from .eventtypes import known
 from .idempotency import HEADER, once
@@ -104,7 +105,7 @@ class Events(Door):
         return once(request, self.caller, lambda: self._send(conversation, body))
 
     def _send(self, conversation: Conversation, body: SendEvents) -> dict[str, Any]:
-        with written({"checks": "x_checks"}):
+        with written(fieldnames.EVENTS):
             sent = send_events(
                 actor=self.caller.user,
                 conversation=conversation,

@@ -15,6 +15,7 @@ SESSION = {
     "tools": "agent.tools",
     "model": "agent.model",
 }
+EVENTS = {"checks": "x_checks"}
 DEPLOYMENT = {
     **SESSION,
     "dates": "x_dates",

@@ -261,7 +261,9 @@ def _about(
 ) -> Iterable[Event]:
     """Of what counts. Unsorted, as `units_of` takes them: asked for by seq, SQLite would read the whole
     log."""
-    rows = _all_about(conversation, subjects)
+    rows = list(_all_about(conversation, subjects))
+    for row in rows:
+        row.conversation = conversation  # links of units name it: each row would ask for it anew
     if branches is None:
         return rows
     path: Path = branches.path()

@@ -19,8 +19,9 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.broughtwords import behind, bring_words
+from conversations.broughtwords import bring_words
 from conversations.models import Conversation, Run
+from conversations.writers import behind
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 from reading.digits import number_of
 from teams_app.boards import holding, stored

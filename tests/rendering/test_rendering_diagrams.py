@@ -112,6 +112,16 @@ def test_beside_a_drawn_one_no_other_picture_and_no_other_address_passes() -> No
     assert all(one.startswith("https://") for one in re.findall(r'href="([^"]*)"', html))
 
 
+def test_where_the_library_is_not_installed_no_process_is_asked(monkeypatch) -> None:
+    text = f"{FLOW}%% without the extra\n"
+    monkeypatch.setattr(diagrams, "find_spec", lambda _name: None)
+    monkeypatch.setattr("tools_app.isolation.subprocess.Popen", None)
+    diagrams._drawing.processes.close()
+    html = shown(text)
+    assert pictures(html) == []
+    assert "In stock" in html
+
+
 def test_where_no_process_is_to_be_had_its_source_is_shown_for_that_moment(monkeypatch) -> None:
     cache.clear()
     text = f"{FLOW}%% turned away\n"

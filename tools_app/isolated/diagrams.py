@@ -1,8 +1,8 @@
 """Draws Mermaid as SVG; a script for `tools_app.isolation`, with libraries, kept warm.
 
-A request is `{text, patience}` and is answered `{svg, seconds}`, or `{seconds}` where the text is no diagram,
-would be too large, or the library is not installed (`make diagrams`). The process ends itself when a request
-takes more than `PROCESSOR_SECONDS` times its patience.
+A request is `{text, patience}` and is answered `{svg, seconds}`, or `{seconds}` where the text is no diagram
+or would be too large. The process ends itself when a request takes more than `PROCESSOR_SECONDS` times its
+patience. Whether the library is installed is asked before (`rendering.diagrams`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import re
 import signal
 import sys
 import time
-from functools import cache
 from typing import Any
+
+from merman import Merman
 
 PROCESSOR_SECONDS = 1.5
 """Of the processor. Ordinary diagrams take some thousandths."""
@@ -24,32 +25,16 @@ _CUT = "overflow:hidden;"
 _VIEW = re.compile(r'viewBox="\S+ \S+ ([0-9.]{1,30}) ([0-9.]{1,30})"')
 
 
-@cache
-def _drawer() -> Any:
-    """The library's client with its bounds for texts of strangers, or None."""
-    try:
-        import merman  # noqa: PLC0415 - it is an extra, and is there or not
-    except ImportError:
-        return None
-    return merman.Merman()
-
-
-@cache
-def _options() -> str:
-    # Texts as SVG's own: a picture shows no HTML within it.
-    return json.dumps(
-        {
-            "version": 2,
-            "resources": {"profile": "constrained"},
-            "svg": {"pipeline": "resvg-safe"},
-        }
-    )
+# For texts of strangers, and with texts as SVG's own: a picture shows no HTML within it.
+_OPTIONS = json.dumps(
+    {"version": 2, "resources": {"profile": "constrained"}, "svg": {"pipeline": "resvg-safe"}}
+)
+_drawer = Merman()
 
 
 def drawn(text: str) -> dict[str, Any]:
     try:
-        drawer = _drawer()
-        svg = "" if drawer is None else sized(drawer.render_svg(text, _options()))
+        svg = sized(_drawer.render_svg(text, _OPTIONS))
     except Exception:  # no diagram, or the library's fault: the text is shown
         return {}
     return {"svg": svg} if 0 < len(svg) <= LONGEST else {}
@@ -72,7 +57,6 @@ def allow(seconds: float) -> None:
 def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
-        _drawer()  # what starting costs is nobody's
         allow(PROCESSOR_SECONDS * request["patience"])
         began = time.process_time()
         reply = drawn(request["text"])
