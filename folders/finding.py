@@ -10,13 +10,19 @@ from django.utils.translation import gettext as _
 from accounts.models import Organisation, User
 from conversations.models import Conversation
 from harness.errors import Invalid
+from jobs.prepared import Prepared
 from keeping.finding import one_of
 
 from .models import Folder, FolderPlace
 
+_FOLDERS = Prepared(
+    lambda given: Folder.objects.visible_to(given.user).filter(organisation=given.organisation)
+)
+"""Asked for what stands beside every page."""
+
 
 def folders_of(user: User, organisation: Organisation) -> list[Folder]:
-    return list(Folder.objects.visible_to(user).filter(organisation=organisation))
+    return _FOLDERS.all(user=user.pk, organisation=organisation.pk)
 
 
 def narrow(user: User, organisation: Organisation, name: str) -> Q:

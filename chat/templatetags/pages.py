@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django import template
@@ -13,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from chat.presentation.paths import as_path
+from chat.presentation.recents import drawn
 from keeping.listing import ListPage, recent
 
 register = template.Library()
@@ -21,6 +23,11 @@ register = template.Library()
 @register.simple_tag
 def icon(name: str) -> SafeString:
     """A symbol of `static/img/icons.svg`; decoration only, so the words beside it must suffice."""
+    return _icon(name)
+
+
+@cache
+def _icon(name: str) -> SafeString:
     return format_html(
         '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"/></svg>',
         static("img/icons.svg"),
@@ -45,3 +52,8 @@ def recent_conversations(context: dict[str, Any]) -> ListPage:
     """The beginning of the list of the organisation the person works in."""
     request = context["request"]
     return recent(request.user, request.organisation)
+
+
+@register.simple_tag
+def recent_rows(page: ListPage, open_uid: str | None) -> SafeString:
+    return drawn(page, open_uid or "")

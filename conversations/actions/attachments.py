@@ -148,6 +148,8 @@ def attachments_of(
     *, actor: User, organisation: Organisation, uids: Sequence[str]
 ) -> list[StoredFile]:
     """Those of `uids` that still wait for their message, in this order; pages show them again."""
+    if not uids:
+        return []
     kept = StoredFile.objects.visible_to(actor).filter(organisation=organisation, uid__in=uids)
     known = {file.uid: file for file in kept}
     return [known[uid] for uid in dict.fromkeys(uids) if uid in known]

@@ -27,6 +27,9 @@ _HELD = Prepared(
 _OWN = Prepared(
     lambda given: Conversation.objects.owned_by(given.user).filter(pk=given.pk).values_list("pk")
 )
+_READABLE = Prepared(
+    lambda given: Conversation.objects.visible_to(given.user).filter(pk=given.pk).values_list("pk")
+)
 
 
 def own_conversation(actor: User, conversation: Conversation) -> Conversation:
@@ -86,7 +89,7 @@ def require_writable(actor: User, conversation: Conversation) -> None:
 
 def require_readable(actor: User, conversation: Conversation) -> None:
     """NotFound unless the actor may read it."""
-    if not Conversation.objects.visible_to(actor).filter(pk=conversation.pk).exists():
+    if not _READABLE.exists(user=actor.pk, pk=conversation.pk):
         raise NotFound(_("There is no such conversation."))
 
 

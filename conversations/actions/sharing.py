@@ -18,10 +18,15 @@ from conversations.actions.own import own_even_ended, require_readable
 from conversations.models import Conversation, Share, ShareRole
 from conversations.models.share import WRITING
 from harness.errors import Conflict, Invalid, LimitReached, NotFound
+from jobs.prepared import Prepared
 from live.hub import hub
 
 MOST_SHARES = 200
 """Of one conversation; with more people it is shared with the organisation."""
+
+_SHARES = Prepared(
+    lambda given: Share.objects.filter(conversation=given.conversation).select_related("user")
+)
 
 
 def share_conversation(
@@ -74,7 +79,7 @@ def unshare_conversation(*, actor: User, conversation: Conversation, share_uid: 
 def shares_of(*, actor: User, conversation: Conversation) -> list[Share]:
     """With whom it is shared, for all who may read it. Raises NotFound."""
     require_readable(actor, conversation)
-    rows = Share.objects.filter(conversation=conversation).select_related("user")
+    rows = _SHARES.all(conversation=conversation.pk)
     return [one for one in rows if one.user is None or _belongs(conversation, one.user)]
 
 
