@@ -27,7 +27,8 @@ CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "fin
 SIZES = (8, 12, 16, 18, 20, 22, 24, 28, 32, 40, 50, 64, 90, 128, 250, 500, 900, 1_600, 3_000, 6_000)
 """Repetitions. An exponential expression shows itself below thirty, a quadratic one at the end."""
 TRIES = 5
-"""How often a suspicion must come true: a busy machine makes one slow measurement, not six."""
+"""How often a suspicion is tried, in turn with what runs away for certain: a machine that others use is slow
+for both."""
 QUADRATIC, OF_SIGNS = re.compile("[^x]*y"), 6_000
 """What runs away on any machine: a search may take a third of it for as long a text. A linear one needs
 a hundredth."""
@@ -126,11 +127,9 @@ def fault_of(pattern: str | bytes, flags: int = 0) -> str:
                 given: Any = lead + pump * size + end
                 if isinstance(pattern, bytes):
                     given = given.encode("latin-1", "replace")
-                most = _too_long() * max(1, len(given) / OF_SIGNS)
+                most = _too_long() * _length(given)
                 seconds = _seconds(compiled, given)
-                if seconds > most and all(
-                    _seconds(compiled, given) > most for _try in range(TRIES)
-                ):
+                if seconds > most and _is_too_slow(compiled, given):
                     return f"{pump!r} × {size} behind {lead!r}, ended by {end!r}"
                 if size >= ENOUGH and seconds < most / 20:
                     break
@@ -152,14 +151,20 @@ def fault_of_linear(pattern: str) -> str:
         for find in ("", *whole)
         for between in ("", "-", " ", "/", "\n", "!")
     ):
-        if one and all(_looks_far(compiled, one) for _try in range(TRIES)):
+        if one and _looks_far(compiled, one):
             return f"{one!r} again and again"
     return ""
 
 
 def _looks_far(compiled: Any, one: str) -> bool:
     seconds, end = _first_finds(compiled, one)
-    return end < OF_MANY_SIGNS / 2 and seconds > _too_far()
+    if end >= OF_MANY_SIGNS / 2 or seconds <= _too_far():
+        return False
+    own = other = 0.0
+    for _try in range(TRIES):
+        own += _first_finds(compiled, one)[0]
+        other += _first_finds(RUNS_ON, "xa")[0]
+    return own > other / 3
 
 
 @cache
@@ -181,6 +186,19 @@ def _first_finds(compiled: Any, one: str) -> tuple[float, int]:
 def _too_long() -> float:
     """Seconds of this machine's processor."""
     return min(_seconds(QUADRATIC, "a" * OF_SIGNS) for _try in range(5)) / 3
+
+
+def _is_too_slow(compiled: Any, given: Any) -> bool:
+    own = other = 0.0
+    for _try in range(TRIES):
+        own += _seconds(compiled, given)
+        other += _seconds(QUADRATIC, "a" * OF_SIGNS)
+    return own > other / 3 * _length(given)
+
+
+def _length(given: Any) -> float:
+    """In lengths of what it is compared with; a short text may take as long."""
+    return max(1.0, len(given) / OF_SIGNS)
 
 
 def _seconds(compiled: Any, text: Any) -> float:
