@@ -24,7 +24,7 @@ from providers.table import build
 from tools_app.catalogue import all_tools
 from tools_app.workspace import workspace_for
 
-from .kitparts import part_of, rules_of
+from .kitparts import Concerned, part_of, rules_of
 
 
 def judging_kit(
@@ -47,9 +47,10 @@ def judging_kit(
 
 def kit_of(conversation: Conversation) -> Kit:
     config = conversation.config
-    sandbox = plan_sandbox(conversation, config, workspace_for(conversation.uid))
-    added = part_of(conversation, config, sandbox.workspace).tools
-    return judging_kit(config, rules_of(conversation), tools_of(sandbox, added))
+    concerned = Concerned.in_(conversation)
+    sandbox = plan_sandbox(conversation, config, workspace_for(conversation.uid), concerned)
+    added = part_of(conversation, config, sandbox.workspace, concerned).tools
+    return judging_kit(config, rules_of(conversation, concerned), tools_of(sandbox, added))
 
 
 def telling_kit(conversation: Conversation) -> Kit:

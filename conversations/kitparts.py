@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from django.db.models import Exists, Q, QuerySet
+
 from harness.agentconfig import AgentConfig
 from harness.history import History
 from harness.hooks import PASSED, About, Hooks, Ruling
@@ -19,6 +21,7 @@ from harness.kit import RemoteOffer
 from harness.provider import Provider
 from harness.rules import LevelledRule
 from harness.tools import Tool
+from jobs.prepared import Given, Prepared
 from sandbox.contract import Mount
 
 from .models import Conversation
@@ -70,30 +73,34 @@ Layer = Callable[[Provider], Provider]
 the run, the other one is not."""
 Guards = Callable[[Conversation], Hooks | None]
 Layers = Callable[[Conversation], Layer | None]
+Having = Callable[[], Exists | Q]
+"""Whether a conversation, `OuterRef("pk")`, has anything of a subject's."""
+Asked = AddPart | Rules | Mounts
 
 _parts: list[AddPart] = []
 _rules: list[Rules] = []
 _mounts: list[Mounts] = []
 _layers: list[Layers] = []
 _guards: list[Guards] = []
+_having: dict[Asked, Having] = {}
 
 
-def add_part(part: AddPart) -> None:
-    """Have it asked for every run from now on; once, however often it is said. So for the others."""
-    if part not in _parts:
-        _parts.append(part)
+def add_part(part: AddPart, *, having: Having | None = None) -> None:
+    """Have it asked for every run from now on; once, however often it is said. So for the others.
+
+    With `having` only for conversations that have something for it: of all who say so, one query tells.
+    """
+    _add(_parts, part, having)
 
 
-def add_rules(rules: Rules) -> None:
+def add_rules(rules: Rules, *, having: Having | None = None) -> None:
     """Rules of levels beside the agent's own. They are asked for again while a run goes on."""
-    if rules not in _rules:
-        _rules.append(rules)
+    _add(_rules, rules, having)
 
 
-def add_mounts(mounts: Mounts) -> None:
+def add_mounts(mounts: Mounts, *, having: Having | None = None) -> None:
     """Folders that commands of a conversation see beside its workspace."""
-    if mounts not in _mounts:
-        _mounts.append(mounts)
+    _add(_mounts, mounts, having)
 
 
 def add_layer(layer: Layers) -> None:
@@ -108,13 +115,36 @@ def add_guard(guards: Guards) -> None:
         _guards.append(guards)
 
 
-def part_of(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
-    """Everything that apps add, as one part. Raises `NameTaken`."""
+@dataclass(frozen=True, slots=True)
+class Concerned:
+    """Whom of those that said what a conversation must have (`having`) it concerns, as of one moment."""
+
+    _absent: frozenset[Asked]
+
+    @classmethod
+    def in_(cls, conversation: Conversation) -> Concerned:
+        found = _HAS.first(conversation=conversation.pk) or ()
+        return cls(frozenset(one for one, has in zip(_having, found, strict=False) if not has))
+
+    def __contains__(self, one: Asked) -> bool:
+        return one not in self._absent
+
+
+def part_of(
+    conversation: Conversation,
+    config: AgentConfig,
+    workspace: Path,
+    concerned: Concerned | None = None,
+) -> Part:
+    """Everything that apps add, as one part; `concerned` where it was asked already. Raises `NameTaken`."""
+    concerned = concerned or Concerned.in_(conversation)
     tools: dict[str, Tool] = {}
     extras: dict[str, Any] = {}
     sections: list[Section] = []
     remote: list[RemoteOffer] = []
     for add in _parts:
+        if add not in concerned:
+            continue
         part = add(conversation, config, workspace)
         _merge(tools, part.tools, "tool")
         _merge(extras, part.extras, "extra")
@@ -123,12 +153,18 @@ def part_of(conversation: Conversation, config: AgentConfig, workspace: Path) ->
     return Part(tools, tuple(sections), extras, tuple(remote))
 
 
-def rules_of(conversation: Conversation) -> tuple[LevelledRule, ...]:
-    return tuple(rule for rules in _rules for rule in rules(conversation))
+def rules_of(
+    conversation: Conversation, concerned: Concerned | None = None
+) -> tuple[LevelledRule, ...]:
+    concerned = concerned or Concerned.in_(conversation)
+    asked = (rules for rules in _rules if rules in concerned)
+    return tuple(rule for rules in asked for rule in rules(conversation))
 
 
-def mounts_of(conversation: Conversation) -> tuple[Mount, ...]:
-    return tuple(mount for mounts in _mounts for mount in mounts(conversation))
+def mounts_of(conversation: Conversation, concerned: Concerned | None = None) -> tuple[Mount, ...]:
+    concerned = concerned or Concerned.in_(conversation)
+    asked = (mounts for mounts in _mounts if mounts in concerned)
+    return tuple(mount for mounts in asked for mount in mounts(conversation))
 
 
 def layers_of(conversation: Conversation) -> tuple[Layer, ...]:
@@ -167,6 +203,24 @@ class _Together:
     async def ended(self) -> None:
         for hooks in self._each:
             await hooks.ended()
+
+
+def _add(registered: list[Any], one: Asked, having: Having | None) -> None:
+    if one in registered:
+        return
+    registered.append(one)
+    if having is not None:
+        _having[one] = having
+
+
+def _has(given: Given) -> QuerySet[Conversation, tuple[bool, ...]]:
+    """Built at the first run, when all have registered."""
+    row = Conversation.objects.filter(pk=given.conversation).order_by()
+    names = {f"has_{number}": having() for number, having in enumerate(_having.values())}
+    return row.annotate(**names).values_list(*names)
+
+
+_HAS: Prepared[tuple[bool, ...]] = Prepared(_has)
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any], what: str) -> None:

@@ -57,7 +57,17 @@ from .bearers import ConversationCredentials
 from .checkpoints import keep_before_turn
 from .departures import has_left
 from .evidence import evidence_of
-from .kitparts import Layer, NameTaken, Part, Section, guard_of, layers_of, part_of, rules_of
+from .kitparts import (
+    Concerned,
+    Layer,
+    NameTaken,
+    Part,
+    Section,
+    guard_of,
+    layers_of,
+    part_of,
+    rules_of,
+)
 from .models import Conversation
 from .provenance import TableProvenance
 from .sandboxing import SandboxPlan, plan_sandbox, run_once, shell_access
@@ -284,7 +294,8 @@ def plan_kit(conversation: Conversation) -> Plan:
     config = conversation.config
     choice = ready(choose_provider(config, conversation.owner, conversation.organisation))
     workspace = workspace_for(conversation.uid)
-    part = part_of(conversation, config, workspace)
+    concerned = Concerned.in_(conversation)
+    part = part_of(conversation, config, workspace, concerned)
     return Plan(
         config=config,
         choice=choice,
@@ -294,8 +305,8 @@ def plan_kit(conversation: Conversation) -> Plan:
         tracing=conversation.features.tracing,
         departed=has_left(conversation),
         part=part,
-        sandbox=plan_sandbox(conversation, config, workspace),
-        rules=rules_of(conversation),
+        sandbox=plan_sandbox(conversation, config, workspace, concerned),
+        rules=rules_of(conversation, concerned),
         layers=layers_of(conversation),
         guard=guard_of(conversation),
     )

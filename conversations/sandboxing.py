@@ -35,7 +35,7 @@ from tools_app.reach import check_reach
 from tools_app.workspace import OUTPUTS, PUBLIC_ROOT, Workspace, workspace_for
 
 from .commandlog import TableCommandLog
-from .kitparts import mounts_of
+from .kitparts import Concerned, mounts_of
 from .models import Conversation
 from .provenance import TableProvenance
 
@@ -75,7 +75,12 @@ class SandboxPlan:
         return Mounts(workdir, self.more)
 
 
-def plan_sandbox(conversation: Conversation, config: AgentConfig, workspace: Path) -> SandboxPlan:
+def plan_sandbox(
+    conversation: Conversation,
+    config: AgentConfig,
+    workspace: Path,
+    concerned: Concerned | None = None,
+) -> SandboxPlan:
     """What environment, organisation and agent allow together. A policy that cannot be read (one of
     an older version, say) lets no command run, and says so."""
     problem: AgentError | None = None
@@ -96,7 +101,7 @@ def plan_sandbox(conversation: Conversation, config: AgentConfig, workspace: Pat
         conversation.environment.backend,
         policy,
         problem,
-        mounts_of(conversation),
+        mounts_of(conversation, concerned),
     )
 
 

@@ -21,7 +21,7 @@ class FoldersConfig(AppConfig):
         from .membershipends import end_with_membership  # noqa: PLC0415
 
         know(FolderEntered)
-        add_part(kitpart.part)
+        add_part(kitpart.part, having=kitpart.entered)
         know_filter("in", finding.narrow)
         offer("move", move_by_uid)
         give_with(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from django.db.models import Exists, OuterRef
+
 from conversations.kitparts import Part, Section
 from conversations.models import Conversation, Event
 from harness.agentconfig import AgentConfig
@@ -19,6 +21,11 @@ PLACE = 50
 _ENTERED = Prepared(
     lambda given: Event.objects.filter(conversation=given.conversation, type=TYPE).order_by("seq")
 )
+
+
+def entered() -> Exists:
+    """Whether it was told of a folder."""
+    return Exists(Event.objects.filter(conversation=OuterRef("pk"), type=TYPE))
 
 
 def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:

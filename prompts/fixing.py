@@ -17,6 +17,8 @@ from .models import PromptSet, UsedPrompt
 def fix(conversation: Conversation, row: Event, event: EventValue) -> None:
     """In the transaction of the message; for an agent without prompts it costs nothing. What cannot be had
     refuses the message."""
+    if isinstance(event, SessionUpdated) and not event.overrides:
+        return
     try:
         uses = conversation.config.prompts
     except ValidationError:  # its run says so

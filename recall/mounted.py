@@ -18,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Exists, Max, OuterRef
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
 from django.utils.translation import gettext as _
@@ -55,16 +55,24 @@ _ATTACHED = Prepared(
 )
 
 
+def has_stores() -> Exists:
+    """Whether a conversation was given any."""
+    return Exists(AttachedStore.objects.filter(conversation=OuterRef("pk")))
+
+
 def attached_to(conversation: Conversation) -> list[AttachedStore]:
     """Those that may be used there now: of what its owner still sees, and of a person's own none where others
     read."""
     rows = _ATTACHED.all(conversation=conversation.pk)
-    if not rows:
-        return []
+    return _usable(conversation, rows, _seen(conversation, rows)) if rows else []
+
+
+def _usable(
+    conversation: Conversation, rows: Sequence[AttachedStore], seen: set[int]
+) -> list[AttachedStore]:
     reach = reach_of(conversation)
     if not reach.on:
         return []
-    seen = _seen(conversation, rows)
     return [
         each
         for each in rows
@@ -79,25 +87,24 @@ def _seen(conversation: Conversation, rows: Sequence[AttachedStore]) -> set[int]
     return set(keys)
 
 
-def _take_away(conversation: Conversation) -> None:
-    """The files of stores that its owner sees no more. They are noted no more before they go: what is noted
-    and gone would be taken as removed by a command, should she come back."""
+def _still_usable(conversation: Conversation) -> list[AttachedStore]:
+    """`attached_to`, without the files of stores that its owner sees no more. These are noted no more before
+    they go: what is noted and gone would be taken as removed by a command, should she come back."""
     rows = _ATTACHED.all(conversation=conversation.pk)
-    folders = [(each, folder_of(conversation, each)) for each in rows]
-    there = [(each, folder) for each, folder in folders if folder.is_dir()]
-    if not there:
-        return
+    if not rows:
+        return []
     seen = _seen(conversation, rows)
-    for attached, folder in there:
-        if attached.store_id not in seen:
+    for attached in rows:
+        folder = folder_of(conversation, attached)
+        if attached.store_id not in seen and folder.is_dir():
             AttachedStore.objects.filter(pk=attached.pk).update(laid_out={}, problems=[])
             _remove_tree(folder)
+    return _usable(conversation, rows, seen)
 
 
 def mounts(conversation: Conversation) -> tuple[Mount, ...]:
     found = []
-    _take_away(conversation)
-    for attached in attached_to(conversation):
+    for attached in _still_usable(conversation):
         folder = folder_of(conversation, attached)
         try:
             follow_changes(conversation, attached)
@@ -120,8 +127,7 @@ def follow_rest(conversation: Conversation, row: Event, event: EventValue) -> No
 
 
 def _follow_all(conversation: Conversation) -> None:
-    _take_away(conversation)
-    for attached in attached_to(conversation):
+    for attached in _still_usable(conversation):
         if folder_of(conversation, attached).is_dir():
             try:
                 follow_changes(conversation, attached)

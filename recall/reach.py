@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import Organisation, User
 from conversations.ancestry import root_of
@@ -22,11 +22,6 @@ from memory.models.store import MemoryStoreQuerySet
 
 from .models import AttachedStore, MemoryOff
 
-_OFF = Prepared(
-    lambda given: MemoryOff.objects.filter(
-        user=given.user, organisation=given.organisation
-    ).values_list("pk")
-)
 _SHARES = Prepared(
     lambda given: (
         Share.objects.filter(Q(conversation=given.root) | Q(conversation=given.conversation))
@@ -34,7 +29,27 @@ _SHARES = Prepared(
         .values_list("pk")
     )
 )
-"""Asked for each message, and again for each run."""
+_KEEPS_BACK = Prepared(
+    lambda given: (
+        Conversation.objects.filter(pk=given.conversation)
+        .order_by()
+        .annotate(
+            off=Exists(
+                MemoryOff.objects.filter(
+                    user=OuterRef("owner"), organisation=OuterRef("organisation")
+                )
+            ),
+            shared=Exists(
+                Share.objects.order_by().filter(
+                    Q(conversation=given.root) | Q(conversation=OuterRef("pk"))
+                )
+            ),
+        )
+        .values_list("off", "shared")
+    )
+)
+"""Whether its owner has switched her own memory off, and whether anybody else reads here. Asked for each
+message, and again for each run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +63,17 @@ class Reach:
 def reach_of(conversation: Conversation) -> Reach:
     if not conversation.features.memory:
         return Reach(on=False, personal=False)
-    if _OFF.exists(user=conversation.owner_id, organisation=conversation.organisation_id):
-        return Reach(on=True, personal=False)
-    return Reach(on=True, personal=not read_by_others(conversation))
+    kept_back = _KEEPS_BACK.first(conversation=conversation.pk, root=_root(conversation))
+    return Reach(on=True, personal=not any(kept_back or (True,)))
 
 
 def read_by_others(conversation: Conversation) -> bool:
     """Whether it, or the one that it was begun in, is shared with anybody."""
-    root = root_of(conversation) if conversation.parent_id else conversation.pk
-    return _SHARES.exists(root=root, conversation=conversation.pk)
+    return _SHARES.exists(root=_root(conversation), conversation=conversation.pk)
+
+
+def _root(conversation: Conversation) -> int:
+    return root_of(conversation) if conversation.parent_id else conversation.pk
 
 
 def stores_for(conversation: Conversation, reach: Reach) -> MemoryStoreQuerySet:

@@ -23,7 +23,7 @@ class SchedulesConfig(AppConfig):
         from .notices import waiting  # noqa: PLC0415
 
         follow(projection.project, *projection.FOLLOWED, turn=Turn.AFTER)
-        add_part(kitpart.part)
+        add_part(kitpart.part, having=kitpart.works_queue)
         count_uses(uses.is_used)
         holds_sealed(reseal_hooks)
         notify_of(waiting)

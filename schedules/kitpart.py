@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from django.db.models import Exists, OuterRef
+
 from conversations.kitparts import Part
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
 from harness.errors import AgentError, ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
-from jobs.prepared import Prepared
 
 from .actions.items import add_follow_up
 from .models import OrderRun
@@ -18,14 +19,6 @@ from .queueing import MOST_FOLLOW_UPS, TEXT_LIMIT
 
 EXTRA = "work_queue"
 """The key of the conversation, among a context's extras."""
-
-_WORKS = Prepared(
-    lambda given: (
-        OrderRun.objects.open()
-        .filter(conversation=given.conversation, order__works_queue=True)
-        .values_list("pk")
-    )
-)
 
 
 def queue_follow_up(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
@@ -68,7 +61,11 @@ TOOL = Tool(
 )
 
 
+def works_queue() -> Exists:
+    """Whether it is at an item of a queue."""
+    runs = OrderRun.objects.open().filter(order__works_queue=True)
+    return Exists(runs.filter(conversation=OuterRef("pk")))
+
+
 def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
-    if _WORKS.first(conversation=conversation.pk) is None:
-        return Part()
     return Part(tools={TOOL.name: TOOL}, extras={EXTRA: conversation.pk})

@@ -19,8 +19,8 @@ class SkillsetsConfig(AppConfig):
 
         know(SkillAdded)
         follow(fixing.fix, UserMessage, UserDefineOutcome, SessionUpdated, turn=Turn.AFTER)
-        add_part(kitpart.part)
-        add_mounts(kitpart.mounts)
-        add_rules(kitpart.stop_what_was_stopped)
+        add_part(kitpart.part, having=kitpart.has_skills)
+        add_mounts(kitpart.mounts, having=kitpart.uses_some)
+        add_rules(kitpart.stop_what_was_stopped, having=kitpart.uses_some)
         offer(using.commands)
         count_uses(using.is_used, using.uses_of)

@@ -33,6 +33,8 @@ _OWN = Prepared(
 
 def fix(conversation: Conversation, row: Event, event: EventValue) -> None:
     """In the transaction of the message; without skills it costs one query."""
+    if isinstance(event, SessionUpdated) and not event.overrides:
+        return
     try:
         uses = conversation.config.skills
     except ValidationError:  # its run says so

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from django.db.models import Exists, OuterRef, Q
+
 from conversations.kitparts import Part, Section
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
@@ -17,7 +19,7 @@ from skills_app.installing import packages_folder
 from skills_app.packages import place_of
 
 from .composing import tools_of
-from .models import SkillSet, UsedSkill
+from .models import SkillSet, TrustedSkill, UsedSkill
 from .reading import EXTRA, FOLDER, READ, SEARCH, section_of, why_not
 from .workspace import standing
 
@@ -39,6 +41,20 @@ _STOPPED = Prepared(
         conversation=given.conversation, skill__killed_at__isnull=False
     ).select_related("skill", "version")
 )
+
+
+def has_skills() -> Q:
+    """Whether there is anything to tell of skills."""
+    here = OuterRef("pk")
+    return (
+        Q(Exists(UsedSkill.objects.filter(conversation=here)))
+        | Q(Exists(SkillSet.objects.filter(conversation=here)))
+        | Q(Exists(TrustedSkill.objects.filter(conversation=here)))
+    )
+
+
+def uses_some() -> Exists:
+    return Exists(UsedSkill.objects.filter(conversation=OuterRef("pk")))
 
 
 def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
