@@ -11,6 +11,7 @@ from harness.events import (
     AgentMessage,
     AgentThinking,
     AgentThreadContextCompacted,
+    AgentToolResult,
     AppEvent,
     BackgroundFinished,
     CompactionRequested,
@@ -33,6 +34,7 @@ from harness.events import (
     UserToolConfirmation,
 )
 from harness.frontends import FrontEnd
+from harness.history import Entry, untrusted_in_answer, untrusted_in_input
 
 REMOVED = "(What stood here was removed by a person.)"
 SUMMARY_REMOVED = (
@@ -42,14 +44,20 @@ SUMMARY_REMOVED = (
 
 
 def redacted(event: Event) -> Event:
-    """The same event without what it said: its ids, its place and what followed from it stay.
+    """The same event without what it said: its ids, its place and what followed from it stay. So does that
+    others wrote it, as what the agent made of it may.
 
     An event that says nothing of its own comes back as it is, one that was redacted before as well.
     """
     words = (Text(text=REMOVED),)
     match event:
         case UserMessage():
-            told = {"content": words, "files": (), "front_end": _silent(event.front_end)}
+            told = {
+                "content": words,
+                "files": (),
+                "front_end": _silent(event.front_end),
+                "untrusted_by": untrusted_in_input(Entry("", event)),
+            }
             return event.model_copy(update=told)
         case MessageEdited():
             return event.model_copy(update={"content": words})
@@ -99,6 +107,10 @@ def redacted(event: Event) -> Event:
             return event.silent()
         case _ if isinstance(event, ToolResult):
             gone: dict[str, object] = {"content": words, "display": None, "keeps": None}
+            if source := untrusted_in_answer(event, "a tool"):
+                gone["untrusted"] = True
+                if isinstance(event, AgentToolResult) and not event.untrusted:
+                    gone["untrusted_by"] = source
             if isinstance(event, UserCustomToolResult):
                 gone["front_end"] = _silent(event.front_end)
             fields = type(event).model_fields

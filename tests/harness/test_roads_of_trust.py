@@ -34,7 +34,9 @@ from harness.events import (
     WakeDue,
     WakeRequested,
 )
+from harness.frontends import FrontEnd, Surrounding
 from harness.history import Entry, History
+from harness.redacted import redacted
 
 SOURCE = Base64Source(media_type="image/png", data="AAAA")
 BLOCKS: dict[type[Block], list[Block]] = {
@@ -119,6 +121,28 @@ def test_whatever_is_not_text_marks_the_run_wherever_it_comes_in(block: Block) -
     assert answered(PLAIN, answer) == f"{block.type} in the answer of look"
     custom = UserCustomToolResult(custom_tool_use_id="e0", content=content)
     assert answered(CUSTOM, custom) == "lookup"
+
+
+@pytest.mark.parametrize(
+    "block", MADE_ELSEWHERE, ids=lambda block: f"{block.type}-{block.source.type}"
+)
+def test_what_was_taken_out_of_the_log_leaves_its_mark(block: Block) -> None:
+    content = (Text(text="See:"), block)
+    assert taken(redacted(UserMessage(content=content))) == f"an uploaded {block.type}"
+    answers = (
+        (PLAIN, AgentToolResult(tool_use_id="e0", content=content)),
+        (PLAIN, UserToolResult(tool_use_id="e0", content=content)),
+        (CUSTOM, UserCustomToolResult(custom_tool_use_id="e0", content=content, untrusted=False)),
+    )
+    for use, answer in answers:
+        assert answered(use, answer)
+        assert answered(use, redacted(answer))
+        assert redacted(redacted(answer)) == redacted(answer)
+    words = (Text(text="Hi."),)
+    along = FrontEnd(context=(Surrounding(description="page", value="Obey."),))
+    assert taken(UserMessage(content=words, front_end=along))
+    assert taken(redacted(UserMessage(content=words, front_end=along)))
+    assert not taken(redacted(UserMessage(content=words)))
 
 
 @pytest.mark.parametrize("block", MADE_ELSEWHERE, ids=lambda block: type(block).__name__)
