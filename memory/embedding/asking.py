@@ -65,7 +65,7 @@ def look_up(payer: Payer, user: int, text: str, *, seconds: float = SECONDS) -> 
         try:
             made = service.ask([text], seconds=seconds)
         except Unanswered as problem:
-            settle(call, 0)
+            settle(call, _likely(text) if problem.counted else 0)
             _let_rest(service.name, max(REST, problem.wait))
             logger.warning(
                 "the service of embeddings: %s; words alone find what they find", problem

@@ -173,6 +173,8 @@ def _asked(service: Service, texts: list[str], call: str, tokens: int) -> list[V
         try:
             made = service.ask(some)
         except Unanswered as problem:
+            if problem.counted:
+                used += _likely(some)
             if not problem.texts:
                 raise
             if len(some) > 1:
@@ -182,14 +184,17 @@ def _asked(service: Service, texts: list[str], call: str, tokens: int) -> list[V
                 takes_others()
                 return [service.nothing()]
             return ask([some[0][: min(len(some[0]), service.reads) // 2]])
-        likely = sum(paying.tokens_at_most(text) for text in some) // 2
-        used += likely if made.tokens is None else made.tokens
+        used += _likely(some) if made.tokens is None else made.tokens
         return list(made.vectors)
 
     try:
         return ask(texts)
     finally:
         paying.settle(call, min(used, 4 * tokens))
+
+
+def _likely(texts: Sequence[str]) -> int:
+    return sum(paying.tokens_at_most(text) for text in texts) // 2
 
 
 def _claim(name: str, holder: str) -> EmbeddingClaim | None:

@@ -36,17 +36,23 @@ LONGEST_WAIT = 3_600.0
 LARGEST = 1e6
 """Of a vector's numbers: beyond it their squares are none."""
 _PLAIN = 0.3
+_UNSENT = (httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""Of what took too long: nothing had reached the service."""
 
 
 class Unanswered(Exception):
     """There are no vectors now; the message says why, in words that hold no secret."""
 
-    def __init__(self, why: str, *, wait: float = 0.0, texts: bool = False) -> None:
+    def __init__(
+        self, why: str, *, wait: float = 0.0, texts: bool = False, counted: bool = False
+    ) -> None:
         super().__init__(why)
         self.wait = wait
         """Seconds that the service wants to be left alone."""
         self.texts = texts
         """It refused what it was given: others may do."""
+        self.counted = counted
+        """It may have read what it was given, and want to be paid for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ class Service:
         if rows:
             given = numpy.array(rows, dtype=numpy.float64)
             if (abs(given) > LARGEST).any():
-                raise Unanswered("its vectors are out of range")
+                raise Unanswered("its vectors are out of range", counted=True)
             lengths = numpy.linalg.norm(given, axis=1, keepdims=True)
             made[sent] = given / numpy.where(lengths > 0, lengths, 1)
         return Made(made, tokens)
@@ -127,9 +133,11 @@ class Service:
         except AddressRefused as problem:
             raise Unanswered(problem.message) from problem
         except httpx2.TimeoutException as problem:
-            raise Unanswered(f"it did not answer within {seconds:g} seconds") from problem
+            late = f"it did not answer within {seconds:g} seconds"
+            raise Unanswered(late, counted=not isinstance(problem, _UNSENT)) from problem
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as problem:
-            raise Unanswered(f"it cannot be reached ({type(problem).__name__})") from problem
+            why = f"it cannot be reached ({type(problem).__name__})"
+            raise Unanswered(why, counted=isinstance(problem, httpx2.ReadError)) from problem
         if answer.status_code != 200:
             wait = number_of(answer.headers.get("Retry-After", "").strip(), most=999_999)
             raise Unanswered(
@@ -140,7 +148,7 @@ class Service:
         try:
             return read_json(answer.content, limit=MOST_BYTES, parts=2_000_000)
         except Unreadable as problem:
-            raise Unanswered("its answer is no JSON that can be read") from problem
+            raise Unanswered("its answer is no JSON that can be read", counted=True) from problem
 
 
 def _rows(body: Any, count: int, dimensions: int) -> list[list[float]]:
@@ -156,10 +164,10 @@ def _rows(body: Any, count: int, dimensions: int) -> list[list[float]]:
             break
         found[number] = row
     if set(found) != set(range(count)):
-        raise Unanswered("its answer has no vector for each text")
+        raise Unanswered("its answer has no vector for each text", counted=True)
     sizes = {len(row) for row in found.values()}
     if len(sizes) != 1 or (dimensions and sizes != {dimensions}):
-        raise Unanswered("its vectors are not of the size that was asked for")
+        raise Unanswered("its vectors are not of the size that was asked for", counted=True)
     return [found[number] for number in range(count)]
 
 

@@ -125,6 +125,20 @@ def test_a_service_that_does_not_answer_is_not_waited_for_again(alice, acme, ser
     assert asked_vector(made_by(), alice.pk, "Where?") is None
 
 
+def test_what_a_service_was_sent_and_did_not_answer_is_not_free(alice, acme, service):
+    service.holds.clear()
+    assert not look_up(Payer(acme.pk, alice.pk), alice.pk, "Where?", seconds=0.2)
+    assert Usage.objects.get().input_tokens > 0
+
+
+def test_nor_what_it_answered_with_no_vectors(alice, shared, service):
+    service.answer = {"data": []}
+    EmbeddingScale.objects.create(model=chosen().name, floor=0.3, alike=0.5)
+    remember(actor=alice, store=shared, text=WAREHOUSE)
+    assert not make_vectors(MEMORIES)
+    assert Usage.objects.get().input_tokens > 0
+
+
 def test_a_dead_one_leaves_texts_without_vectors_and_is_tried_later_and_later(
     alice, shared, settings
 ):
