@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
+
 from conversations.models import Conversation
 from harness.errors import AgentError, ToolError
 from harness.tools import Effect, Tool, ToolContext
@@ -21,34 +23,46 @@ def write(context: ToolContext, arguments: dict[str, Any]) -> str:
     conversation, store = _store(context, arguments["store"])
     memory = Memory.objects.filter(store=store, path=arguments["path"]).first()
     try:
-        if memory is None:
-            memory = create_memory(
-                actor=conversation.owner,
-                store=store,
-                path=arguments["path"],
-                content=arguments["content"],
-                author=Author(AuthorKind.SESSION, conversation.uid),
-                source_conversation=conversation.uid,
-                source_event=context.call_id,
-                source_agent=conversation.agent_version.agent.uid,
-            )
-        else:
-            expected = arguments.get("expected_sha256")
-            if expected is None:
-                raise ToolError(
-                    f"{memory.path} is there already; its content_sha256 is {memory.sha256}.",
-                    hint="Read it, then give that as expected_sha256, or use edit_memory.",
-                )
-            memory = change_memory(
-                actor=conversation.owner,
-                memory=memory,
-                content=arguments["content"],
-                expected_sha256=expected,
-                author=Author(AuthorKind.SESSION, conversation.uid),
-            )
+        # In one transaction with its mark: no agent finds it meanwhile.
+        with transaction.atomic():
+            memory = _written(context, conversation, store, memory, arguments)
+            mark_written(conversation, memory)
     except AgentError as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
     return _kept(conversation, memory)
+
+
+def _written(
+    context: ToolContext,
+    conversation: Conversation,
+    store: MemoryStore,
+    memory: Memory | None,
+    arguments: dict[str, Any],
+) -> Memory:
+    if memory is None:
+        return create_memory(
+            actor=conversation.owner,
+            store=store,
+            path=arguments["path"],
+            content=arguments["content"],
+            author=Author(AuthorKind.SESSION, conversation.uid),
+            source_conversation=conversation.uid,
+            source_event=context.call_id,
+            source_agent=conversation.agent_version.agent.uid,
+        )
+    expected = arguments.get("expected_sha256")
+    if expected is None:
+        raise ToolError(
+            f"{memory.path} is there already; its content_sha256 is {memory.sha256}.",
+            hint="Read it, then give that as expected_sha256, or use edit_memory.",
+        )
+    return change_memory(
+        actor=conversation.owner,
+        memory=memory,
+        content=arguments["content"],
+        expected_sha256=expected,
+        author=Author(AuthorKind.SESSION, conversation.uid),
+    )
 
 
 def edit(context: ToolContext, arguments: dict[str, Any]) -> str:
@@ -63,13 +77,15 @@ def edit(context: ToolContext, arguments: dict[str, Any]) -> str:
             hint="Give as much of it as stands there once.",
         )
     try:
-        memory = change_memory(
-            actor=conversation.owner,
-            memory=memory,
-            content=memory.content.replace(old, new),
-            expected_sha256=memory.sha256,
-            author=Author(AuthorKind.SESSION, conversation.uid),
-        )
+        with transaction.atomic():
+            memory = change_memory(
+                actor=conversation.owner,
+                memory=memory,
+                content=memory.content.replace(old, new),
+                expected_sha256=memory.sha256,
+                author=Author(AuthorKind.SESSION, conversation.uid),
+            )
+            mark_written(conversation, memory)
     except AgentError as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
     return _kept(conversation, memory)
@@ -86,7 +102,6 @@ def _store(context: ToolContext, uid: str) -> tuple[Conversation, MemoryStore]:
 
 
 def _kept(conversation: Conversation, memory: Memory) -> str:
-    mark_written(conversation, memory)
     for attached in attached_to(conversation):
         if attached.store_id == memory.store_id:
             follow_changes(conversation, attached)

@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from django.db import transaction
+from django.db.models.signals import post_save
 
 from agents.models import Agent
 from conversations.actions.conversations import delete_conversation
@@ -290,6 +292,33 @@ def test_what_cannot_be_attached_is_named_with_its_place(converse, alice, store)
     with pytest.raises(Conflict):
         attach_stores(actor=alice, conversation=made, stores=[Wanted(store.uid)])
     rested(made)
+
+
+def test_what_is_written_after_strangers_words_is_found_at_no_moment_without_their_mark(
+    converse, alice, store
+):
+    made, _script = converse(
+        [
+            reply(call("write_memory", store=store.uid, path="/a.md", content="One two.")),
+            reply(call("edit_memory", store=store.uid, path="/a.md", old="two", new="three")),
+            reply("Done."),
+        ]
+    )
+    attach_stores(actor=alice, conversation=made, stores=[Wanted(store.uid)])
+    marked: list[bool] = []
+
+    def look(instance: Memory, **_given: object) -> None:
+        rows = Memory.objects.filter(pk=instance.pk, untrusted=True)
+        transaction.on_commit(lambda: marked.append(rows.exists()))
+
+    post_save.connect(look, sender=Memory, dispatch_uid="looks", weak=False)
+    try:
+        post_message(actor=alice, conversation=made, text="Write it down.", untrusted_by="a page")
+        rested(made)
+    finally:
+        post_save.disconnect(sender=Memory, dispatch_uid="looks")
+    assert store.memories.get().content == "One three."
+    assert marked == [True, True]
 
 
 def test_an_agent_writes_and_edits_without_a_command(converse, alice, store):
