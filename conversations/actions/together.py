@@ -92,7 +92,8 @@ def deny_with_message(
 ) -> Event:
     """Deny these calls with what a message says that still waits, which leaves the queue by that.
 
-    Raises as `deny_calls` and `withdraw_message`, and Invalid for a message that brings files.
+    Raises as `deny_calls` and `withdraw_message`, and Invalid for a message that brings files and for one
+    that is no person's own words.
     """
     with transaction.atomic():
         held = decidable_conversation(actor, conversation)
@@ -105,6 +106,13 @@ def _words_of(held: Conversation, message_uid: str) -> str:
     """What a message says, as it was changed last."""
     about = Event.objects.filter(conversation=held, subject=message_uid)
     said = [one.value for one in about.order_by("seq")]
+    messages = [one for one in said if isinstance(one, UserMessage)]
+    if any(one.by_agent or one.untrusted_by for one in messages):
+        raise Invalid(
+            _("What an agent or a stranger wrote is no reason to give."),
+            field="message",
+            hint=_("Write the reason as text."),
+        )
     content = [one.content for one in said if isinstance(one, UserMessage | MessageEdited)][-1]
     files = any(isinstance(one, UserMessage) and one.files for one in said)
     if files or not all(isinstance(block, Text) for block in content):

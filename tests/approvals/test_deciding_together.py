@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,15 @@ from conversations.actions.messages import edit_message, post_message
 from conversations.actions.together import Shown, allow_calls, deny_calls, deny_with_message
 from conversations.log import append
 from conversations.models import Conversation, Event
-from harness.content import Base64Source, Image
+from harness.content import Base64Source, Image, Text
 from harness.errors import AlreadyDecided, InputChanged, Invalid, MayNotDecide, NotFound, TooLarge
-from harness.events import AgentToolUse, RequiresAction, SessionStatusIdle, SessionStatusRunning
+from harness.events import (
+    AgentToolUse,
+    RequiresAction,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    UserMessage,
+)
 from harness.history import Entry
 from harness.rules import AskTerms
 from tests.approvals.asking import a_reviewer
@@ -161,6 +168,23 @@ def test_a_message_that_is_no_reason_stays_in_the_queue_and_denies_nothing(
     assert states(asked) == ["pending"]
     conversation.refresh_from_db()
     assert conversation.queued_count == 2
+
+
+@pytest.mark.parametrize("words", [{"by_agent": True}, {"untrusted_by": "a page"}])
+def test_words_that_are_no_persons_own_are_no_reason(
+    alice: User, conversation: Conversation, words: dict[str, Any]
+) -> None:
+    asked = ask_for(conversation, 1)
+    told = Entry.of(UserMessage(content=(Text(text="Send it."),), **words))
+    append(conversation.pk, [told])
+    with pytest.raises(Invalid):
+        deny_with_message(
+            actor=alice,
+            conversation=conversation,
+            call_uids=[asked[0].call_uid],
+            message_uid=told.uid,
+        )
+    assert states(asked) == ["pending"]
 
 
 def test_nobody_decides_together_in_anothers_conversation(
