@@ -10,7 +10,6 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import User
@@ -19,13 +18,12 @@ from audit import record as audit
 from conversations import projections
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Event
-from conversations.writers import SAID, writers_beside
+from conversations.writers import writers_beside, writers_of_turn
 from harness.events import (
     VOIDS_ANSWERS,
     AgentMcpToolUse,
     AgentToolUse,
     ApprovalRequested,
-    InputTaken,
     OutcomeUnknown,
     RequiresAction,
     SessionStatusIdle,
@@ -156,19 +154,11 @@ def _ask_anew(conversation: Conversation, row: Event, request: ApprovalRequested
 
 
 def _name_authors(conversation: Conversation, approval: Approval) -> None:
-    """Whoever else wrote what the turn answers, or all that was written where no turn is known; and whoever
-    wrote to agents above and below, who say here what they were told."""
+    """Whoever else wrote what the turn answers, and whoever wrote to agents above and below, who say here
+    what they were told."""
     if not conversation.others_wrote:
         return
-    log = Event.objects.filter(conversation=conversation)
-    begin = log.filter(uid=approval.turn_uid).first() if approval.turn_uid else None
-    said = log.filter(type__in=SAID)
-    if begin is not None:
-        taken = log.filter(type="x.input_taken", seq__gte=begin.seq)
-        values = [row.value for row in taken]
-        uids = {uid for one in values if isinstance(one, InputTaken) for uid in one.event_ids}
-        said = said.filter(Q(uid__in=uids) | Q(type="user.custom_tool_result", seq__gt=begin.seq))
-    people = set(said.exclude(actor=None).values_list("actor", flat=True))
+    people = writers_of_turn(conversation, approval.turn_uid)
     people |= writers_beside(conversation, approval.root_id)
     approval.also_requested_by.set(people - {approval.requested_by_id})
 

@@ -1,7 +1,8 @@
 """What people wrote elsewhere and an agent here acts on: who they are is told in its log, so that they are
 asked for, barred and charged as where they wrote it.
 
-Words of strangers, who may be anybody, are `TableProvenance`'s and the `untrusted_by` of events.
+Words of strangers, who may be anybody, are `TableProvenance`'s and the `untrusted_by` of events; here only
+where the events that say so stay behind.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from harness.history import Entry
 from .ancestry import root_of
 from .log import append
 from .models import Conversation
-from .writers import instructing_in, writers_beside
+from .writers import instructing_in, outcomes_of, writers_beside
 
-Way = Literal["fork", "task", "step"]
+Way = Literal["fork", "task", "step", "answer", "skill"]
 
 
 class WordsBrought(AppEvent):
@@ -26,16 +27,21 @@ class WordsBrought(AppEvent):
 
     type: str = "x.words_brought"
     way: Way
+    strangers: str = ""
+    """Nobody is named: they came of this, in words."""
 
     def instructs(self) -> bool:
         return True
 
+    def untrusted_by(self) -> str:
+        return self.strangers
+
 
 def behind_what_stays(conversation: Conversation) -> set[int]:
     """Of `writers.behind`, those whose words do not go along with its dialogue."""
-    return (
-        writers_beside(conversation, root_of(conversation)) if conversation.others_wrote else set()
-    )
+    if not conversation.others_wrote:
+        return set()
+    return writers_beside(conversation, root_of(conversation)) | outcomes_of(conversation)
 
 
 def bring_words(conversation: Conversation, people: Iterable[int], *, way: Way) -> None:
@@ -48,6 +54,12 @@ def bring_words(conversation: Conversation, people: Iterable[int], *, way: Way) 
         return
     for person in User.objects.filter(pk__in=others).order_by("pk"):
         append(conversation.pk, [Entry.of(WordsBrought(way=way))], actor=person)
+
+
+def bring_strangers(conversation: Conversation, source: str, *, way: Way) -> None:
+    """Have what the agent hears rest on strangers' words as well, where `source` says which."""
+    if source:
+        append(conversation.pk, [Entry.of(WordsBrought(way=way, strangers=source))])
 
 
 def _has_ended(conversation: Conversation) -> bool:

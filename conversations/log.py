@@ -23,6 +23,8 @@ from harness.events import (
     AgentMessage,
     AgentThreadContextCompacted,
     AppEvent,
+    BackgroundFinished,
+    CompactionRequested,
     CompactionSkipped,
     ContentRedacted,
     ContentSetAside,
@@ -45,6 +47,7 @@ from harness.events import (
     UserDefineOutcome,
     UserInterrupt,
     UserMessage,
+    WakeDue,
     WakeRequested,
     dump,
     dump_text,
@@ -64,9 +67,12 @@ from .fileevents import FilesRestored, FilesReverted
 from .forgetting import Place, Removed, elsewhere, forget
 from .models import Conversation, Event, Run
 from .search import index_edited, index_event
+from .writers import instructs
 
 COPIED_AT_ONCE = 500
 """Events that one statement stores."""
+LOOKED_BACK = 50
+"""Turns, for whose it was that an agent has itself woken again and again."""
 
 _AFTER = Prepared(
     lambda given: (
@@ -417,7 +423,7 @@ def _project(
             messages = _mark_processed(conversation, event.event_ids)
             conversation.queued_count = max(0, conversation.queued_count - messages)
             if conversation.others_wrote:
-                _note_asker(conversation, event.event_ids)
+                _note_asker(conversation, row, event)
         case MessageWithdrawn():
             _mark_processed(conversation, (event.event_id,))
             conversation.queued_count = max(0, conversation.queued_count - 1)
@@ -453,7 +459,7 @@ def _project(
                 _keep_asker(conversation, row.actor_id)
             if event.checkpoint:
                 _owe_files(conversation, row.seq)
-        case RetryRequested() if conversation.others_wrote:
+        case RetryRequested(resumed=False) if conversation.others_wrote:
             _keep_asker(conversation, row.actor_id)
         case FilesReverted():
             _owe_files(conversation, row.seq)
@@ -467,7 +473,7 @@ def _project(
                 conversation.stored_features = conversation.features_with(event.features)
                 conversation.overrides = {**conversation.overrides, **event.overrides}
                 conversation.save(update_fields=["stored_features", "overrides"])
-        case AppEvent() if event.instructs():
+        case CompactionRequested() | AppEvent() if instructs(event):
             _note_author(conversation, row)
         case _:
             pass
@@ -528,21 +534,73 @@ def _note_others_beside(conversation: Conversation) -> None:
         conversation.save(update_fields=["others_wrote"])
 
 
-def _note_asker(conversation: Conversation, taken: Sequence[str]) -> None:
+def _note_asker(conversation: Conversation, row: Event, taken: InputTaken) -> None:
     """Whose words the turn that begins, or goes on, answers: of several the last one's. What the agent
-    above says is said for whom that one answers."""
+    above says is said for whom that one answers; what wakes it, for whom it was begun."""
+    last = _said_last(conversation, taken)
+    if last is None:
+        begun = None if taken.steered else _begun_before(conversation, row, taken)
+        asker = None if begun is None else _asker_before(conversation, begun)
+        if asker is not None:
+            _keep_asker(conversation, asker)
+    elif not last.payload.get("by_agent"):
+        _keep_asker(conversation, last.actor_id)
+    elif conversation.parent is not None:
+        _keep_asker(conversation, conversation.parent.asker_id)
+
+
+def _said_last(conversation: Conversation, taken: InputTaken) -> Event | None:
     said = Event.objects.filter(
-        conversation=conversation, uid__in=taken, type__in=("user.message", "user.define_outcome")
+        conversation=conversation,
+        uid__in=taken.event_ids,
+        type__in=("user.message", "user.define_outcome"),
     )
     by_agent = Q(type="user.message", payload__by_agent=True)
-    last = said.filter(by_agent | Q(actor__isnull=False)).order_by("seq").last()
-    if last is None:
-        return
-    if last.payload.get("by_agent"):
-        if conversation.parent is not None:
-            _keep_asker(conversation, conversation.parent.asker_id)
-    else:
-        _keep_asker(conversation, last.actor_id)
+    return said.filter(by_agent | Q(actor__isnull=False)).order_by("seq").last()
+
+
+def _begun_before(conversation: Conversation, row: Event, taken: InputTaken) -> Event | None:
+    """Where the agent asked for the wake, or began what has ended, of what was taken last."""
+    log = Event.objects.filter(conversation=conversation, seq__lt=row.seq)
+    for waker in log.filter(uid__in=taken.event_ids).order_by("-seq"):
+        match waker.value:
+            case WakeDue(reason=reason, note=note):
+                begun = log.filter(type="x.wake_requested", seq__lt=waker.seq)
+                begun = begun.filter(payload__reason=reason, payload__note=note)
+            case BackgroundFinished(subagent=uid) if uid:
+                begun = log.filter(type="x.subagent_started", payload__subagent=uid)
+            case BackgroundFinished(background_id=uid):
+                begun = log.filter(type="x.background_started", payload__background_id=uid)
+            case _:
+                continue
+        return begun.order_by("seq").last()
+    return None
+
+
+def _asker_before(conversation: Conversation, place: Event) -> int | None:
+    """The key of whoever's turn it was there; None where no person's words tell."""
+    log = Event.objects.filter(
+        conversation=conversation, type__in=("x.input_taken", "x.retry_requested", "x.rewound")
+    )
+    seq = place.seq
+    for _step in range(LOOKED_BACK):
+        row = log.filter(seq__lt=seq).order_by("-seq").first()
+        if row is None:
+            break
+        seq = row.seq
+        match row.value:
+            case InputTaken() as taken:
+                last = _said_last(conversation, taken)
+                if last is not None and last.actor_id is not None:
+                    return last.actor_id
+                if last is None and not taken.steered:
+                    begun = _begun_before(conversation, row, taken)
+                    seq = seq if begun is None else begun.seq
+            case RetryRequested(resumed=False) | Rewound():
+                return row.actor_id
+            case _:
+                pass
+    return None
 
 
 def _keep_asker(conversation: Conversation, actor_id: int | None) -> None:

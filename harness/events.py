@@ -955,6 +955,8 @@ class RetryRequested(BaseEvent):
     """Empty: the agent's own."""
     token_budget: int = 0
     """0: the agent's own."""
+    resumed: bool = False
+    """What kept it from going on is gone: nobody asks for it herself, and it goes on for whom it worked."""
 
 
 class Todo(Frozen):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -22,8 +23,15 @@ from conversations.actions.branching import (
 )
 from conversations.actions.conversations import create_conversation
 from conversations.actions.own import own_conversation
-from conversations.broughtwords import behind_what_stays, bring_words
+from conversations.ancestry import ancestors
+from conversations.broughtwords import (
+    WordsBrought,
+    behind_what_stays,
+    bring_strangers,
+    bring_words,
+)
 from conversations.checkpoints import Carried, carry_files
+from conversations.judging import history_of
 from conversations.log import begin_as_copy
 from conversations.models import Conversation, Event
 from harness.errors import Conflict
@@ -59,7 +67,7 @@ from harness.events import (
     load,
 )
 from harness.events import Event as EventValue
-from harness.history import Entry
+from harness.history import Entry, History
 from harness.ids import new_conversation_id, new_event_id
 from tools_app.workspace import remove_workspace
 
@@ -195,8 +203,20 @@ def _begun(
     carried.note(fork)
     # What others said to agents beside it that one has told this one of, and stays behind with these.
     bring_words(fork, behind_what_stays(held), way="fork")
+    bring_strangers(fork, _strangers_before(log, place, copied), way="fork")
     fork.refresh_from_db()
     return fork
+
+
+def _strangers_before(log: Log, place: int, copied: Sequence[tuple[str, Entry]]) -> str:
+    """What strangers' words the dialogue rests on; empty: on none, or what is copied says so itself."""
+    if History([entry for _uid, entry in copied]).ever_tainted_by:
+        return ""
+    above = Conversation.objects.filter(pk__in=ancestors(log.held))
+    brought = [entry for entry in log.path if isinstance(entry.event, WordsBrought)]
+    here = History([*(entry for entry in log.path if entry.seq <= place), *brought])
+    histories = chain((here,), (history_of(each) for each in above))
+    return next(filter(None, (each.ever_tainted_by for each in histories)), "")
 
 
 def _automatic_title(path: Sequence[Entry]) -> Entry | None:

@@ -185,7 +185,9 @@ def _retry(mode: str, model: str, token_budget: int | None) -> RetryRequested:
                 _("At most %(limit)d tokens can be given.") % {"limit": LARGEST_BUDGET},
                 field="token_budget",
             )
-    return RetryRequested(from_start=mode == START, model=model, token_budget=token_budget or 0)
+    return RetryRequested(
+        from_start=mode == START, model=model, token_budget=token_budget or 0, resumed=True
+    )
 
 
 def _held(actor: User, letter: DeadLetter) -> tuple[Conversation, DeadLetter]:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from conversations.actions.own import own_conversation, writable_conversation
+from conversations.broughtwords import bring_words
 from conversations.log import append
 from conversations.models import Conversation, Event
 from conversations.opencalls import open_call
@@ -98,5 +99,7 @@ def _give(
     held.save(update_fields=["answered_at", "answered_by"])
     result = AgentToolResult(tool_use_id=use.uid, content=as_blocks(words_of(responses)))
     append(conversation.pk, [Entry.of(result)], actor=actor)
+    # The server may say them to the agent.
+    bring_words(conversation, [actor.pk], way="answer")
     Conversation.objects.filter(pk=conversation.pk).update(owes_run=True)
     wake(conversation.pk)

@@ -9,6 +9,7 @@ from accounts.models import User
 from audit.models import AuditEntry
 from audit.record import about_setting
 from conversations.actions.own import writable_conversation
+from conversations.broughtwords import bring_words
 from conversations.models import Conversation
 from harness.errors import Conflict, Forbidden, LimitReached, NotFound
 from skills_app.folder import SkillFolder
@@ -40,6 +41,7 @@ def trust_skill(
         _require_its_own_name(held, place, found.folder.name)
         row = _stored(actor, held, place, found.folder)
         _tell(AuditEntry.Action.SKILL_TRUSTED, actor, held, row)
+        bring_words(held, [actor.pk], way="skill")
     return row
 
 

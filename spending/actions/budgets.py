@@ -192,7 +192,7 @@ def _resume(found: tuple[int, int]) -> None:
             return
         stop.delete()
         if _rests_at_budget(held):
-            append(held.pk, [Entry.of(RetryRequested())], actor=stop.released_by)
+            append(held.pk, [Entry.of(RetryRequested(resumed=True))], actor=stop.released_by)
             wake(held.pk)
 
 

@@ -242,6 +242,10 @@ def link_task(
             task=row, kind=kind, conversation=conversation, target=target
         )
         if made:
+            # A path is read with the task, and may be any words.
+            row.untrusted_by = _other_person(held, actor, by)[:300] or row.untrusted_by
+            row.save(update_fields=["untrusted_by"])
+            row.writers.add(*_writing(actor, by))
             tell_of(TaskUpdated, held, row, actor=actor, by=by, change="edited")
     return link
 
@@ -544,6 +548,8 @@ def _tell_maker(task: Task, actor: User, by: Conversation | None) -> None:
     """An agent that handed work to a person hears what became of it."""
     maker = task.creator_conversation_id
     if maker is not None and by is None:
+        writers = {actor.pk, *task.writers.values_list("pk", flat=True)}
+        bring_words(Conversation.objects.get(pk=maker), writers, way="task")
         ended = "done" if task.status == Task.Status.COMPLETED else "cancelled"
         text = f"[Task board] {actor.username} says that task #{task.number} is {ended}: {task.subject}"
         _say_of(task, maker, text)

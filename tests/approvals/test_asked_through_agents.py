@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import Organisation, Role, User
 from agents.models import Environment
@@ -12,26 +14,40 @@ from approvals.actions.approvals import decide_approval
 from approvals.models import Approval, PolicyRule
 from approvals.policyrules import rules_for
 from conversations.actions.children import begin_child, tell_agent
+from conversations.actions.compacting import request_compaction
 from conversations.actions.conversations import create_conversation
 from conversations.actions.sharing import share_conversation
+from conversations.judging import history_of
 from conversations.log import append
 from conversations.models import Conversation
 from harness.content import Text
 from harness.errors import MayNotDecide
 from harness.events import (
     AgentToolUse,
+    BackgroundFinished,
+    BackgroundStarted,
+    BudgetReached,
+    EndTurn,
     InputTaken,
     RequiresAction,
+    RetriesExhausted,
+    RetryRequested,
+    Rewound,
     SessionStatusIdle,
     SessionStatusRunning,
+    StopDetails,
     SubagentEnded,
     UserDefineOutcome,
     UserMessage,
+    WakeDue,
+    WakeRequested,
 )
 from harness.history import Entry
 from harness.rules import AskTerms
+from spending.actions.budgets import resume_stopped
 from spending.applying import applying_to
-from spending.models import Budget
+from spending.models import Budget, BudgetPeriod, BudgetStop
+from spending.periods import ALWAYS
 from tests.cast import join, make_user
 from tests.conversations.conftest import MakeAgent
 
@@ -40,7 +56,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_runs")]
 
 @pytest.fixture
 def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ("approvals.actions.approvals", "conversations.actions.children"):
+    for place in (
+        "approvals.actions.approvals",
+        "conversations.actions.children",
+        "conversations.actions.compacting",
+        "spending.actions.budgets",
+    ):
         monkeypatch.setattr(f"{place}.wake", lambda _pk: None)
 
 
@@ -92,7 +113,7 @@ def child_of(conversation: Conversation) -> Conversation:
 
 
 def asks_in(conversation: Conversation, **terms: Any) -> Approval:
-    begin = conversation.events.filter(type="x.input_taken").latest("seq").uid
+    begin = history_of(conversation).turn.uid
     use = Entry.of(
         AgentToolUse(
             name="write_file",
@@ -135,6 +156,23 @@ def test_who_set_the_outcome_does_not_decide_for_what_is_done_towards_it(
     )
     append(shared.pk, [outcome], actor=bob)
     taken(shared, outcome.uid)
+    shared.refresh_from_db()
+    asked = asks_in(shared, requester_may_not_decide=True)
+
+    with pytest.raises(MayNotDecide):
+        allow(bob, asked)
+
+
+def test_nor_in_a_later_turn_that_still_works_towards_it(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    outcome = Entry.of(
+        UserDefineOutcome(outcome_id="outc_1", description="A file.", rubric="- It is there.")
+    )
+    append(shared.pk, [outcome], actor=bob)
+    taken(shared, outcome.uid)
+    append(shared.pk, [Entry.of(SessionStatusIdle(stop_reason=RetriesExhausted()))])
+    said(shared, alice)
     shared.refresh_from_db()
     asked = asks_in(shared, requester_may_not_decide=True)
 
@@ -221,3 +259,154 @@ def test_whoever_asked_is_charged_for_what_agents_below_do_for_her(
     told = tell_agent(actor=alice, sender=shared, receiver=child, text="And this.")
     taken(child, told.uid)
     assert charged(child) == charged(child_of(shared)) == (alice.pk, {alice.pk})
+
+
+def a_wake(shared: Conversation, _alice: User) -> None:
+    due = Entry.of(WakeDue(reason="Look again."))
+    append(shared.pk, [due])
+    taken(shared, due.uid)
+
+
+def an_end(shared: Conversation, _alice: User) -> None:
+    ended = Entry.of(BackgroundFinished(background_id="b", command="make", state="completed"))
+    append(shared.pk, [ended])
+    taken(shared, ended.uid)
+
+
+def another_agents_words(shared: Conversation, _alice: User) -> None:
+    told = Entry.of(UserMessage(content=(Text(text="It is done."),), by_agent=True))
+    append(shared.pk, [told])
+    taken(shared, told.uid)
+
+
+def an_end_that_joins(shared: Conversation, alice: User) -> None:
+    said(shared, alice)
+    ended = Entry.of(BackgroundFinished(background_id="b", command="make", state="completed"))
+    joins = Entry.of(InputTaken(event_ids=(ended.uid,), steered=True))
+    append(shared.pk, [ended, joins])
+
+
+def another_try(shared: Conversation, alice: User) -> None:
+    append(shared.pk, [Entry.of(SessionStatusIdle(stop_reason=RetriesExhausted()))])
+    append(shared.pk, [Entry.of(RetryRequested())], actor=alice)
+
+
+def an_answer_done_anew(shared: Conversation, alice: User) -> None:
+    append(shared.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    behind = shared.events.filter(type="x.input_taken").latest("seq").seq
+    append(shared.pk, [Entry.of(Rewound(behind=behind, why="regenerate"))], actor=alice)
+
+
+@pytest.mark.parametrize(
+    "begins",
+    [
+        a_wake,
+        an_end,
+        another_agents_words,
+        an_end_that_joins,
+        another_try,
+        an_answer_done_anew,
+    ],
+)
+def test_nor_in_a_turn_that_something_else_than_words_of_people_began(
+    alice: User, bob: User, shared: Conversation, begins: Callable[[Conversation, User], None]
+) -> None:
+    said(shared, bob)
+    begins(shared, alice)
+    shared.refresh_from_db()
+    asked = asks_in(shared, requester_may_not_decide=True)
+
+    assert asked not in Approval.objects.decidable_by(bob)
+    with pytest.raises(MayNotDecide):
+        allow(bob, asked)
+
+
+def test_who_wrote_before_decides_on_what_others_ask_for_since(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, bob)
+    said(shared, alice)
+    shared.refresh_from_db()
+
+    assert allow(bob, asks_in(shared, requester_may_not_decide=True)).state == "approved"
+
+
+def test_who_says_what_a_summary_is_to_dwell_on_does_not_decide_on_what_comes_of_it(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, alice)
+    request_compaction(actor=bob, conversation=shared, focus="Alice wants the file sent.")
+    said(shared, alice)
+    shared.refresh_from_db()
+    asked = asks_in(shared, requester_may_not_decide=True)
+
+    with pytest.raises(MayNotDecide):
+        allow(bob, asked)
+
+
+def test_who_has_a_summary_made_without_a_word_has_asked_for_nothing(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, alice)
+    request_compaction(actor=bob, conversation=shared)
+    shared.refresh_from_db()
+
+    assert allow(bob, asks_in(shared, requester_may_not_decide=True)).state == "approved"
+
+
+def test_what_a_wake_brings_about_is_charged_to_who_had_it_asked_for(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, bob)
+    append(shared.pk, [Entry.of(WakeRequested(delay_seconds=60, reason="Look again."))])
+    said(shared, alice)
+    shared.refresh_from_db()
+    assert shared.asker_id == alice.pk
+
+    a_wake(shared, alice)
+
+    shared.refresh_from_db()
+    assert shared.asker_id == bob.pk
+    append(shared.pk, [Entry.of(WakeRequested(delay_seconds=60, reason="Look again."))])
+    said(shared, alice)
+    a_wake(shared, alice)
+    shared.refresh_from_db()
+    assert shared.asker_id == bob.pk
+    append(shared.pk, [Entry.of(BackgroundStarted(background_id="b", command="make"))])
+    said(shared, alice)
+    an_end(shared, alice)
+    shared.refresh_from_db()
+    assert shared.asker_id == bob.pk
+
+
+@pytest.mark.parametrize("lifted_by", ["nobody", "alice"])
+def test_a_turn_that_a_budget_stopped_goes_on_for_whom_it_worked(
+    alice: User, bob: User, acme: Organisation, shared: Conversation, lifted_by: str
+) -> None:
+    said(shared, bob)
+    stopped = StopDetails(code="budget_reached", message="No room.")
+    append(
+        shared.pk,
+        [Entry.of(SessionStatusIdle(stop_reason=BudgetReached(), stop_details=stopped))],
+    )
+    budget = Budget.objects.create(
+        scope=Budget.Scope.USER,
+        organisation=acme,
+        user=bob,
+        unit="tokens",
+        period="total",
+        limit=10,
+    )
+    period = BudgetPeriod.objects.create(budget=budget, starts_on=ALWAYS, limit=10)
+    BudgetStop.objects.create(
+        conversation=shared,
+        period=period,
+        released_at=timezone.now(),
+        released_by=alice if lifted_by == "alice" else None,
+    )
+
+    resume_stopped()
+
+    assert shared.events.filter(type="x.retry_requested").exists()
+    shared.refresh_from_db()
+    assert shared.asker_id == bob.pk

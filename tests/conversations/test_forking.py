@@ -22,6 +22,7 @@ from harness.errors import Conflict, NotFound
 from harness.events import (
     AgentMessage,
     AgentThreadContextCompacted,
+    CompactionRequested,
     ContentSetAside,
     EndTurn,
     FeedbackGiven,
@@ -29,6 +30,8 @@ from harness.events import (
     MessageWithdrawn,
     SessionStatusIdle,
     SessionStatusRunning,
+    SpanOutcomeEvaluationEnd,
+    SpanOutcomeEvaluationStart,
     SubagentEnded,
     UserDefineOutcome,
     UserMessage,
@@ -37,6 +40,7 @@ from harness.history import Entry, History
 from harness.texts import Texts
 from harness.transcript import build_messages
 from providers.scripted import reply
+from recall.strangers import has_strangers_words
 from spending.models import Usage
 from tests.approvals.asking import asks
 from tests.conversations.conftest import still
@@ -231,3 +235,49 @@ def test_whoever_wrote_to_an_agent_below_is_named_where_the_fork_asks(alice, bob
         assert each.others_wrote
         asked = asks(each, requester_may_not_decide=True)
         assert list(asked.also_requested_by.all()) == [bob]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        UserDefineOutcome(outcome_id="outc_1", description="Send it.", rubric="- It is sent."),
+        CompactionRequested(focus="Send it."),
+    ],
+    ids=["an outcome", "what to dwell on"],
+)
+def test_so_is_whoever_said_what_stays_behind(wish, alice, bob, converse):
+    conversation, _scripted = converse([reply("hello")])
+    say(alice, conversation, "from alice", 1)
+    append(conversation.pk, [Entry.of(wish)], actor=bob)
+    Conversation.objects.filter(pk=conversation.pk).update(owes_run=False)
+    fork = fork_conversation(
+        actor=alice, conversation=conversation, event_uid=first_answer(conversation).uid
+    )
+    asked = asks(fork, requester_may_not_decide=True)
+    assert list(asked.also_requested_by.all()) == [bob]
+
+
+def test_strangers_words_that_only_a_judge_read_are_theirs_in_the_fork_too(alice, converse):
+    conversation, _scripted = converse()
+    goal = UserDefineOutcome(outcome_id="outc_1", description="Write.", rubric="- good")
+    wish = Entry.of(goal)
+    append(conversation.pk, [wish], actor=alice)
+    start = Entry.of(SpanOutcomeEvaluationStart(outcome_id="outc_1"))
+    judged = SpanOutcomeEvaluationEnd(
+        outcome_evaluation_start_id=start.uid,
+        outcome_id="outc_1",
+        result="needs_revision",
+        explanation="Send it.",
+        untrusted_by="a page",
+    )
+    answer = Entry.of(AgentMessage(content=(Text(text="I shall send it."),)))
+    rest = SessionStatusIdle(stop_reason=EndTurn())
+    taken = InputTaken(event_ids=(wish.uid,))
+    begun = [Entry.of(SessionStatusRunning()), Entry.of(taken), start]
+    append(conversation.pk, [*begun, Entry.of(judged), answer, Entry.of(rest)])
+    Conversation.objects.filter(pk=conversation.pk).update(owes_run=False)
+    assert has_strangers_words(conversation)
+    fork = fork_conversation(actor=alice, conversation=conversation, event_uid=answer.uid)
+    assert has_strangers_words(fork)
+    again = fork_conversation(actor=alice, conversation=fork, event_uid=first_answer(fork).uid)
+    assert has_strangers_words(again)

@@ -9,8 +9,9 @@ import pytest
 from django.urls import reverse
 
 from accounts.models import Organisation, User
+from approvals.models import Approval
 from conversations.actions.messages import post_message, stop
-from conversations.models import Conversation
+from conversations.models import Conversation, Share
 from harness.agentconfig import McpUse, ToolRule
 from harness.content import text_of
 from harness.errors import Conflict, Invalid, NotFound
@@ -20,6 +21,7 @@ from mcpservers.elicitation import Refused, read_asked
 from mcpservers.models import McpQuestion, McpServer
 from mcpservers.taskcalls import LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS, pause_after
 from providers.scripted import call, reply
+from tests.approvals.asking import asks as told_to
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested
 from tests.patience import until
@@ -91,6 +93,19 @@ def test_a_question_rests_the_run_and_its_answer_goes_back_with_what_the_server_
     with pytest.raises(Conflict):
         answer_server(actor=alice, question=question, accept=False)
     assert page not in client.get(conversation.get_absolute_url()).content.decode()
+
+
+def test_who_answers_a_server_does_not_decide_on_what_comes_of_it(
+    bob: User, asking: tuple[Conversation, McpQuestion]
+):
+    conversation, question = asking
+    Share.objects.create(conversation=conversation, user=bob, role="decider")
+    contents = {"trip": {"city": "Oslo", "nights": 2}}
+    answer_server(actor=bob, question=question, accept=True, contents=contents)
+    conversation = rested(conversation, 2)
+    asked = told_to(conversation, requester_may_not_decide=True)
+    assert list(asked.also_requested_by.all()) == [bob]
+    assert asked not in Approval.objects.decidable_by(bob)
 
 
 def begins_a_task(_params: types.CallToolRequestParams) -> Any:

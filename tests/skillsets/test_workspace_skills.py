@@ -29,6 +29,7 @@ from skillsets.actions.adding import add_skill
 from skillsets.actions.trusting import distrust_skill, trust_skill
 from skillsets.models import TrustedSkill, TrustedSkillFile
 from skillsets.workspace import BYTES, FILES, look, look_at, stands
+from tests.approvals.asking import asks
 from tests.conversations.conftest import Converse, rested
 from tests.conversations.strangers import more_tools, results, then_send, why_it_asks
 from tools_app.workspace import Workspace, workspace_for
@@ -216,6 +217,16 @@ def test_who_may_not_write_there_or_is_no_person_trusts_nothing(
         distrust_skill(actor=alice, **of)
     actions = AuditEntry.objects.filter(action__endswith="trusted").values_list("action", "actor")
     assert sorted(actions) == [("skill_distrusted", alice.pk), ("skill_trusted", bob.pk)]
+
+
+def test_who_lets_a_skill_instruct_the_agent_does_not_decide_on_what_comes_of_it(
+    alice: User, bob: User, talk: Conversation
+):
+    share_conversation(actor=alice, conversation=talk, user_uid=bob.uid, role="decider")
+    skill(talk)
+    trusted(bob, talk)
+    asked = asks(talk, requester_may_not_decide=True)
+    assert list(asked.also_requested_by.all()) == [bob]
 
 
 def test_only_what_was_looked_at_is_trusted_and_no_other_place(alice: User, talk: Conversation):

@@ -408,6 +408,11 @@ def test_what_another_person_writes_into_a_task_is_no_word_of_whom_the_agent_wor
     change_task(actor=bob, task=task, changes=Changes(description="Obey."))
     task.refresh_from_db()
     assert task.strangers_for(here.owner_id) == "what bob wrote on the task board"
+    other = make(board, by=here)
+    link_task(actor=bob, task=other, kind="file", conversation=here, target="Obey me.")
+    other.refresh_from_db()
+    assert other.strangers_for(here.owner_id) == "what bob wrote on the task board"
+    assert bob in other.writers.all()
 
 
 def test_an_agent_that_is_given_anothers_task_is_told_whose_words_these_are(
@@ -460,6 +465,21 @@ def test_nor_on_what_is_done_where_it_is_taken_from_an_organisations_board(
     asked = asks(conversation, requester_may_not_decide=True)
     assert list(asked.also_requested_by.all()) == [bob]
     assert conversation.others_wrote
+
+
+def test_nor_who_tells_the_agent_that_made_it_what_became_of_it(
+    conversation: Conversation, alice: User, bob: User, acme: Organisation
+) -> None:
+    board = board_of(acme)
+    task = create_task(
+        actor=alice, board=board, subject="Look", owner=Owner(user=bob), by=conversation
+    )
+    done = Changes(subject="Send it now", status="completed")
+    change_task(actor=bob, task=task, changes=done)
+    said = conversation.events.get(type="user.message").value
+    assert "Send it now" in text_of(said.content)
+    asked = asks(conversation, requester_may_not_decide=True)
+    assert list(asked.also_requested_by.all()) == [bob]
 
 
 @pytest.mark.parametrize("below", [True, False])
