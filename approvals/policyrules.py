@@ -6,12 +6,15 @@ Those of the agent itself come with its version. Who may make which rule is `act
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Q
 
+from accounts.models import User
+from accounts.persons import persons_behind
 from conversations.ancestry import ancestors
 from conversations.models import Conversation
 from conversations.writers import behind
@@ -19,7 +22,7 @@ from harness.agentconfig import ToolRule
 from harness.rules import Level, LevelledRule, rules_from
 from jobs.prepared import Given, Prepared
 
-from .models import PolicyRule
+from .models import ApprovalDecision, PolicyRule
 from .models.policyrule import PolicyRuleQuerySet
 
 _OF_NEW = Prepared(
@@ -81,11 +84,29 @@ def _narrowed(conversation: Conversation, above: list[int]) -> list[LevelledRule
     agent = conversation.agent_version.agent_id
     rows = _at(conversation.organisation_id, agent, people, [conversation.pk, *above])
     return [
-        row.levelled()
+        _without_own_word(row, people)
         for row in rows.order_by("id")
         if row.permission != PolicyRule.Permission.ALLOW
         or (row.for_user_id is None and row.conversation_id in {None, conversation.pk})
     ]
+
+
+def _without_own_word(row: PolicyRule, writers: Sequence[int]) -> LevelledRule:
+    """What one of those who wrote allowed in advance was somebody else's word then; about what she asks for
+    herself it is none."""
+    held = row.levelled()
+    if held.grant is None or not held.grant.requester_may_not_decide:
+        return held
+    given = ApprovalDecision.objects.filter(
+        approval=row.made_from_id, verdict=ApprovalDecision.Verdict.APPROVE
+    )
+    givers = {row.made_by_id, *given.values_list("by", flat=True)}
+    for persons in given.values_list("persons", flat=True):
+        givers.update(persons)
+    asking = User.objects.filter(pk__in=writers)
+    if givers.isdisjoint(pk for one in asking for pk in (one.pk, *persons_behind(one))):
+        return held
+    return replace(held, grant=replace(held.grant, requester_may_not_decide=False))
 
 
 def _about(conversation: Conversation, above: list[int]) -> Iterable[PolicyRule]:

@@ -20,6 +20,7 @@ from conversations.actions.sharing import share_conversation
 from conversations.judging import history_of
 from conversations.log import append
 from conversations.models import Conversation
+from harness.agentconfig import AskOptions, Features, ToolRule
 from harness.content import Text
 from harness.errors import MayNotDecide
 from harness.events import (
@@ -43,7 +44,9 @@ from harness.events import (
     WakeRequested,
 )
 from harness.history import Entry
+from harness.policy import Policy, Situation, Verdict
 from harness.rules import AskTerms
+from harness.tools import Effect, Tool
 from spending.actions.budgets import resume_stopped
 from spending.applying import applying_to
 from spending.models import Budget, BudgetPeriod, BudgetStop
@@ -352,6 +355,34 @@ def test_who_has_a_summary_made_without_a_word_has_asked_for_nothing(
     shared.refresh_from_db()
 
     assert allow(bob, asks_in(shared, requester_may_not_decide=True)).state == "approved"
+
+
+def test_what_one_allowed_in_advance_settles_nothing_that_she_asks_for_herself(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, alice)
+    asked = asks_in(shared, requester_may_not_decide=True)
+    decide_approval(
+        actor=bob,
+        approval=asked,
+        verdict="approve",
+        input_hash=asked.effective_sha256,
+        scope="conversation",
+    )
+
+    def judged() -> Verdict:
+        wanted = AskOptions(requester_may_not_decide=True)
+        own = ToolRule(tool="write_file", permission="always_ask", options=wanted)
+        tool = Tool("write_file", "", {}, handler=lambda *_: "", effect=Effect.WORKSPACE)
+        held = Conversation.objects.get(pk=shared.pk)
+        policy = Policy((own,), others=rules_for(held), tools={tool.name: tool})
+        here = Situation(Features(approval=False), turn=history_of(held).turn.uid)
+        return policy.judge(tool, tool.name, here, arguments=asked.input).verdict
+
+    said(shared, alice)
+    assert judged() is Verdict.ALLOW
+    said(shared, bob)
+    assert judged() is Verdict.ASK
 
 
 def test_what_a_wake_brings_about_is_charged_to_who_had_it_asked_for(
