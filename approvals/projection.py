@@ -18,7 +18,7 @@ from audit import record as audit
 from conversations import projections
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Event
-from conversations.writers import writers_beside, writers_of_turn
+from conversations.writers import writers_beside
 from harness.events import (
     VOIDS_ANSWERS,
     AgentMcpToolUse,
@@ -38,6 +38,7 @@ from tools_app.touches import touched_by
 
 from .deciders import may_be_asked
 from .models import Approval
+from .requesters import writers_of_turn
 from .webhookevents import announce_approval
 
 _WAITING = Prepared(

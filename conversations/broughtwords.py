@@ -17,7 +17,7 @@ from harness.history import Entry
 from .ancestry import root_of
 from .log import append
 from .models import Conversation
-from .writers import instructing_in, outcomes_of, writers_beside
+from .writers import by_people, instructing_in, writers_beside
 
 Way = Literal["fork", "task", "step", "answer", "skill"]
 
@@ -41,7 +41,10 @@ def behind_what_stays(conversation: Conversation) -> set[int]:
     """Of `writers.behind`, those whose words do not go along with its dialogue."""
     if not conversation.others_wrote:
         return set()
-    return writers_beside(conversation, root_of(conversation)) | outcomes_of(conversation)
+    outcomes = by_people([conversation.pk], ("user.define_outcome",)).values_list(
+        "actor", flat=True
+    )
+    return writers_beside(conversation, root_of(conversation)) | set(outcomes)
 
 
 def bring_words(conversation: Conversation, people: Iterable[int], *, way: Way) -> None:
@@ -54,12 +57,6 @@ def bring_words(conversation: Conversation, people: Iterable[int], *, way: Way) 
         return
     for person in User.objects.filter(pk__in=others).order_by("pk"):
         append(conversation.pk, [Entry.of(WordsBrought(way=way))], actor=person)
-
-
-def bring_strangers(conversation: Conversation, source: str, *, way: Way) -> None:
-    """Have what the agent hears rest on strangers' words as well, where `source` says which."""
-    if source:
-        append(conversation.pk, [Entry.of(WordsBrought(way=way, strangers=source))])
 
 
 def _has_ended(conversation: Conversation) -> bool:

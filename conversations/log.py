@@ -538,15 +538,12 @@ def _note_asker(conversation: Conversation, row: Event, taken: InputTaken) -> No
     """Whose words the turn that begins, or goes on, answers: of several the last one's. What the agent
     above says is said for whom that one answers; what wakes it, for whom it was begun."""
     last = _said_last(conversation, taken)
-    if last is None:
-        begun = None if taken.steered else _begun_before(conversation, row, taken)
-        asker = None if begun is None else _asker_before(conversation, begun)
-        if asker is not None:
-            _keep_asker(conversation, asker)
-    elif not last.payload.get("by_agent"):
+    if last is not None and not last.payload.get("by_agent"):
         _keep_asker(conversation, last.actor_id)
-    elif conversation.parent is not None:
+    elif last is not None and conversation.parent is not None:
         _keep_asker(conversation, conversation.parent.asker_id)
+    elif last is None and not taken.steered and (asker := _begun_for(conversation, row, taken)):
+        _keep_asker(conversation, asker)
 
 
 def _said_last(conversation: Conversation, taken: InputTaken) -> Event | None:
@@ -559,47 +556,29 @@ def _said_last(conversation: Conversation, taken: InputTaken) -> Event | None:
     return said.filter(by_agent | Q(actor__isnull=False)).order_by("seq").last()
 
 
-def _begun_before(conversation: Conversation, row: Event, taken: InputTaken) -> Event | None:
-    """Where the agent asked for the wake, or began what has ended, of what was taken last."""
-    log = Event.objects.filter(conversation=conversation, seq__lt=row.seq)
-    for waker in log.filter(uid__in=taken.event_ids).order_by("-seq"):
-        match waker.value:
+def _begun_for(conversation: Conversation, row: Event, taken: InputTaken) -> int | None:
+    """Whose turn it was in which the agent asked for this wake, or began what has ended; None: unknown."""
+    log = Event.objects.filter(conversation=conversation).order_by("-seq")
+    for _turn in range(LOOKED_BACK):
+        last = _said_last(conversation, taken)
+        if last is not None and last.actor_id is not None:
+            return last.actor_id
+        waker = log.filter(uid__in=taken.event_ids).first()
+        match waker.value if waker is not None and not taken.steered else None:
             case WakeDue(reason=reason, note=note):
-                begun = log.filter(type="x.wake_requested", seq__lt=waker.seq)
-                begun = begun.filter(payload__reason=reason, payload__note=note)
+                type_, named = "x.wake_requested", {"reason": reason, "note": note}
             case BackgroundFinished(subagent=uid) if uid:
-                begun = log.filter(type="x.subagent_started", payload__subagent=uid)
+                type_, named = "x.subagent_started", {"subagent": uid}
             case BackgroundFinished(background_id=uid):
-                begun = log.filter(type="x.background_started", payload__background_id=uid)
+                type_, named = "x.background_started", {"background_id": uid}
             case _:
-                continue
-        return begun.order_by("seq").last()
-    return None
-
-
-def _asker_before(conversation: Conversation, place: Event) -> int | None:
-    """The key of whoever's turn it was there; None where no person's words tell."""
-    log = Event.objects.filter(
-        conversation=conversation, type__in=("x.input_taken", "x.retry_requested", "x.rewound")
-    )
-    seq = place.seq
-    for _step in range(LOOKED_BACK):
-        row = log.filter(seq__lt=seq).order_by("-seq").first()
-        if row is None:
-            break
-        seq = row.seq
-        match row.value:
-            case InputTaken() as taken:
-                last = _said_last(conversation, taken)
-                if last is not None and last.actor_id is not None:
-                    return last.actor_id
-                if last is None and not taken.steered:
-                    begun = _begun_before(conversation, row, taken)
-                    seq = seq if begun is None else begun.seq
-            case RetryRequested(resumed=False) | Rewound():
-                return row.actor_id
-            case _:
-                pass
+                type_, named = "x.input_taken", {}
+        given = {f"payload__{name}": value for name, value in named.items()}
+        begun = log.filter(type=type_, seq__lt=row.seq, **given).first()
+        before = begun and log.filter(type="x.input_taken", seq__lte=begun.seq).first()
+        if before is None or not isinstance(before.value, InputTaken):
+            return None
+        row, taken = before, before.value
     return None
 
 

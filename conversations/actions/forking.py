@@ -24,15 +24,10 @@ from conversations.actions.branching import (
 from conversations.actions.conversations import create_conversation
 from conversations.actions.own import own_conversation
 from conversations.ancestry import ancestors
-from conversations.broughtwords import (
-    WordsBrought,
-    behind_what_stays,
-    bring_strangers,
-    bring_words,
-)
+from conversations.broughtwords import WordsBrought, behind_what_stays, bring_words
 from conversations.checkpoints import Carried, carry_files
 from conversations.judging import history_of
-from conversations.log import begin_as_copy
+from conversations.log import append, begin_as_copy
 from conversations.models import Conversation, Event
 from harness.errors import Conflict
 from harness.events import (
@@ -203,7 +198,8 @@ def _begun(
     carried.note(fork)
     # What others said to agents beside it that one has told this one of, and stays behind with these.
     bring_words(fork, behind_what_stays(held), way="fork")
-    bring_strangers(fork, _strangers_before(log, place, copied), way="fork")
+    if source := _strangers_before(log, place, copied):
+        append(fork.pk, [Entry.of(WordsBrought(way="fork", strangers=source))])
     fork.refresh_from_db()
     return fork
 
