@@ -26,7 +26,6 @@ from conversations.actions.conversations import (
 from conversations.actions.media import brings_files
 from conversations.actions.messages import steer_message
 from conversations.actions.own import own_conversation
-from conversations.actions.sending import Input, Sent, send_events
 from conversations.defaults import default_agent, default_environment
 from conversations.frontends import front_end_of
 from conversations.models import Conversation, Event
@@ -46,6 +45,7 @@ from harness.events import (
 )
 from harness.frontends import FrontEnd
 from harness.ids import derived_conversation_id
+from programs.actions.sending import Input, Sent, send_events
 from v1.door import READ
 from v1.outgoing import Wire
 from v1.stream import AT_ONCE, News

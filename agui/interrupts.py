@@ -18,7 +18,6 @@ from pydantic.alias_generators import to_camel
 
 from approvals.models import Approval
 from conversations.actions.answers import REFUSED, SKIPPED
-from conversations.actions.sending import Input
 from conversations.models import Conversation, Event
 from conversations.opencalls import open_calls
 from harness.content import as_blocks
@@ -34,6 +33,7 @@ from harness.events import (
     UserToolConfirmation,
 )
 from harness.faults import place
+from programs.actions.sending import Input
 from reading.wholetext import json_of
 from tools_app.questions import TOOL as QUESTIONS
 from tools_app.questions import Answer, answer_text, checked, questions_of

@@ -16,13 +16,13 @@ from conversations.actions.conversations import find_agent, find_environment
 from conversations.actions.lending import MOST_LENT
 from conversations.actions.messages import checked_text
 from conversations.actions.outcomes import checked_checks, checked_outcome
-from conversations.actions.sending import check_inputs
 from conversations.kits import choose_provider
 from conversations.models import StoredFile
 from harness.content import Text, text_of
 from harness.errors import Invalid, TooLarge
 from harness.events import UserDefineOutcome, UserMessage
 from harness.faults import place
+from programs.actions.sending import check_inputs
 from spending.actions.budgets import check_amount
 from spending.models import Budget
 from vaults.models import Vault

@@ -14,9 +14,9 @@ from rest_framework.response import Response
 
 from accounts.api.scopes import require_scope
 from accounts.models import TokenScope
-from conversations.actions.sending import Input, send_events
 from conversations.models import Conversation, Event
 from harness.events import AgentToolUse, UserToolConfirmation
+from programs.actions.sending import Input, send_events
 from wire.fieldnames import written
 from wire.ids import thread_id
 

@@ -10,7 +10,6 @@ from rest_framework.request import Request
 
 from accounts.api.authentication import Caller
 from conversations.actions.outcomes import MOST_CHECKS, MOST_COMMAND, MOST_SECONDS
-from conversations.actions.sending import Input
 from harness.content import Block
 from harness.errors import Invalid
 from harness.events import (
@@ -23,6 +22,7 @@ from harness.events import (
 )
 from harness.faults import place
 from harness.grading import ITERATIONS, MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC
+from programs.actions.sending import Input
 from tools_app.textfiles import decode
 from wire.ids import conversation_uid
 

@@ -16,11 +16,11 @@ from conversations.actions.conversations import create_conversation
 from conversations.actions.lending import lend_vaults
 from conversations.actions.metadata import note_conversation
 from conversations.actions.own import require_own
-from conversations.actions.sending import Input, check_inputs, send_events
 from conversations.actions.stored_files import add_resource
 from conversations.models import Conversation
 from conversations.wakes import wake
 from harness.errors import Conflict
+from programs.actions.sending import Input, check_inputs, send_events
 from recall.actions.attaching import Wanted, attach_stores
 from spending.actions.budgets import remove_budget, set_budget
 from spending.models import Budget

@@ -18,7 +18,6 @@ from api.projection import questions
 from approvals.actions.approvals import decide_approval
 from approvals.models import Approval
 from conversations.actions.deciding import decide_call
-from conversations.actions.sending import send_events
 from conversations.log import append
 from conversations.models import Conversation, Event
 from harness.agentconfig import ToolRule
@@ -32,6 +31,7 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.rules import AskTerms
+from programs.actions.sending import send_events
 from terminal.local import LocalDoor
 from tests.approvals.asking import WRITE, a_reviewer, asks
 from tests.conversations.conftest import Converse

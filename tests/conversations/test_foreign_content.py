@@ -19,7 +19,6 @@ from conversations.actions.answers import answer_custom_tool, refuse_custom_tool
 from conversations.actions.files import Upload, add_files
 from conversations.actions.messages import post_message
 from conversations.actions.outcomes import define_outcome
-from conversations.actions.sending import Input, send_events
 from conversations.models import BackgroundCommand, ForeignMark
 from conversations.provenance import TableProvenance
 from harness.content import Text
@@ -31,6 +30,7 @@ from harness.events import (
     UserMessage,
 )
 from harness.messages import ModelRequest
+from programs.actions.sending import Input, send_events
 from providers.scripted import call, reply
 from sandbox.contract import NOTHING as CAPTURED
 from sandbox.contract import Result

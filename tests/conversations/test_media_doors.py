@@ -17,7 +17,6 @@ from accounts.models import TokenScope
 from conversations.actions.answers import answer_custom_tool
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import post_message
-from conversations.actions.sending import send_events
 from conversations.models import Conversation, Event
 from harness.agentconfig import CustomTool
 from harness.content import Base64Source, Block, Image, Text, as_blocks
@@ -25,6 +24,7 @@ from harness.errors import Busy, Invalid
 from harness.events import Event as AnyEvent
 from harness.events import UserCustomToolResult, UserMessage
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
+from programs.actions.sending import send_events
 from programs.actions.sessions import begin_session
 from providers.scripted import call, reply
 from tests.conversations.conftest import rested, still

@@ -14,7 +14,6 @@ from agents.actions.metadata import note_agent, note_environment
 from agents.models import Environment
 from conversations.actions.conversations import archive_conversation
 from conversations.actions.metadata import note_conversation
-from conversations.actions.sending import send_events
 from conversations.actions.stored_files import (
     add_resource,
     delete_file,
@@ -39,6 +38,7 @@ from harness.events import (
     UserMessage,
     UserToolConfirmation,
 )
+from programs.actions.sending import send_events
 from programs.actions.sessions import begin_session, cap_session, require_at_rest
 from providers.scripted import call, reply
 from spending.models import Budget

@@ -16,13 +16,13 @@ from agents.models import Environment
 from conversations import claims, seats
 from conversations.actions.conversations import create_conversation, delete_conversation
 from conversations.actions.messages import edit_message, post_message, withdraw_message
-from conversations.actions.sending import send_events
 from conversations.models import Conversation, Event, Run, SeatWait, SentMessage
 from conversations.ratelimits import count_message, prune
 from conversations.wakes import wake
 from harness.content import Base64Source, Image, Text
 from harness.errors import TooLarge, TooMany
 from harness.events import UserMessage
+from programs.actions.sending import send_events
 from programs.actions.sessions import begin_session
 from providers.scripted import Hold, registered, reply, say
 from tests.cast import ClientOf, shown
