@@ -286,6 +286,13 @@ def test_a_copy_is_opened_for_its_owner(alices, alice, preset):
     assert answer.url == page("agent", copied.uid)
 
 
+def test_its_maker_begins_a_conversation_from_its_page_unless_it_is_archived(bobs, bob, own):
+    begin = f'href="/new/?agent={own.uid}"'
+    assert begin in bobs.get(page("agent", own.uid)).content.decode()
+    bobs.post(page("agent-archive", own.uid), {"archived": "1"})
+    assert begin not in bobs.get(page("agent", own.uid)).content.decode()
+
+
 # --- trying out -----------------------------------------------------------------------------------
 
 
