@@ -41,6 +41,7 @@ def show(request: SignedInRequest, event_uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, event.conversation.uid)
     owner, organisation = conversation.owner, conversation.organisation
     choice = choose_provider(conversation.config, owner, organisation)
+    is_owner = owner.pk == request.user.pk
     context = {
         "conversation": conversation,
         "event": event,
@@ -50,8 +51,8 @@ def show(request: SignedInRequest, event_uid: str) -> HttpResponse:
         "models": known_names(),
         "feedback": _feedback(request, event),
         "files_follow": files_follow(conversation),
-        "may_redact": conversation.owner_id == request.user.pk
-        and not is_redacted(conversation, event),
+        "is_owner": is_owner,
+        "may_redact": is_owner and not is_redacted(conversation, event),
     }
     if event.type in PINNABLE:
         writable = Conversation.objects.writable_by(request.user).filter(pk=conversation.pk)

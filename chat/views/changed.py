@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.requests import SignedInRequest
 from chat.presentation.changed import changed_files, changes_of, undoing
 from conversations.actions.reverting import revert_files
+from conversations.models import Conversation
 from reading.unseen import visible
 from tools_app.workspace import Workspace, workspace_for
 
@@ -26,7 +27,12 @@ def list_changes(request: SignedInRequest, uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
     files = changed_files(conversation, Workspace(workspace_for(uid)))
     template = "chat/_changes.html" if is_fragment(request) else "chat/changes.html"
-    context = {"conversation": conversation, "files": files, "undoing": undoing(conversation)}
+    context = {
+        "conversation": conversation,
+        "files": files,
+        "undoing": undoing(conversation),
+        "may_revert": _may_revert(request, conversation),
+    }
     return render(request, template, context)
 
 
@@ -44,6 +50,7 @@ def show_change(request: SignedInRequest, uid: str) -> HttpResponse:
         "shown": visible(path),
         "steps": steps,
         "more": more,
+        "may_revert": _may_revert(request, conversation),
     }
     template = "chat/_change.html" if is_fragment(request) else "chat/change.html"
     return render(request, template, context)
@@ -69,3 +76,7 @@ def revert(request: SignedInRequest, uid: str) -> HttpResponse:
     }
     template = "chat/_revert.html" if is_fragment(request) else "chat/revert.html"
     return render(request, template, context)
+
+
+def _may_revert(request: SignedInRequest, conversation: Conversation) -> bool:
+    return conversation.owner_id == request.user.pk and not conversation.environment.has_workers

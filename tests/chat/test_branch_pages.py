@@ -8,6 +8,7 @@ from django.urls import reverse
 from chat.presentation import frames
 from conversations.actions.branching import regenerate, rewind, switch_branch
 from conversations.actions.messages import post_message
+from conversations.actions.sharing import share_conversation
 from conversations.log import append
 from conversations.models import Event
 from harness.events import SessionStatusRunning
@@ -99,6 +100,18 @@ def test_the_page_of_an_event_is_its_owners_alone(alice, bob, mallory, talk, cli
     assert f"at={row.uid}#u-{row.uid}" in page
     for person in (bob, mallory):
         assert client_of(person).get(place).status_code == 404
+
+
+def test_who_only_reads_along_is_offered_nothing_that_would_be_refused(
+    alice, bob, acme, talk, client_of
+):
+    conversation, row = talk
+    share_conversation(actor=alice, conversation=conversation, user_uid=bob.uid, role="viewer")
+    place = reverse("conversations:event", args=[row.uid])
+    for person, offered in ((alice, True), (bob, False)):
+        html = client_of(person).get(place).content.decode()
+        for name in ("regenerate", "rewind", "fork"):
+            assert (address(name, conversation, row.uid) in html) is offered
 
 
 def test_a_link_opens_at_what_is_older_than_a_page(alice, talk, client_of):
