@@ -95,6 +95,9 @@ def test_a_reviewer_allows_a_changed_call_from_the_queue_while_the_owner_watches
     assert "changed" in str(results[0].payload).lower() or "edited" in str(results[0].payload)
     alice.page.goto(f"/c/{uid}/files/view/?path=note.txt")
     expect(alice.page.locator("body")).to_contain_text("As rita wants")
+    # A page without a list beside it leads back all the same.
+    page.get_by_role("link", name="All conversations").click()
+    expect(page).to_have_url(f"{site.address}/")
     assert page.goto(f"/c/{uid}/").status == 404
     rita.expected.append("404")
 
