@@ -305,11 +305,15 @@ def test_a_person_makes_fills_shares_and_deletes_a_folder_by_its_pages(
     begun = client.post(base, given)
     conversation = Conversation.objects.get()
     assert begun["Location"] == conversation.get_absolute_url()
-    assert "Begun in the folder “Tax”" in client.get(begun["Location"]).content.decode()
+    html = client.get(begun["Location"]).content.decode()
+    assert "Begun in the folder “Tax”" in html
+    way_back = f'<dt>Folder</dt><dd><a href="{base}">Tax</a></dd>'
+    assert way_back in html
     html = client.get(f"/c/{conversation.uid}/move/", headers=HTMX).content.decode()
     assert f'<option value="{folder.uid}" selected>' in html
     moved = client.post(f"/c/{conversation.uid}/move/", {"folder": ""}, headers=HTMX)
     assert moved.status_code == 204
+    assert way_back not in client.get(begun["Location"]).content.decode()
     client.post("/selected/", {"act": "move", "move": folder.uid, "chosen": conversation.uid})
     assert folder_of(alice, conversation) == folder
     client.post(f"{base}change/", {"name": "Taxes", "instructions": "", "agent": ""})
