@@ -184,7 +184,8 @@ def _json(value: Any) -> str:
 def as_markdown(conversation: Conversation) -> Iterator[str]:
     """The pieces of one Markdown text: what was said, thought, called, decided and spent."""
     version = conversation.agent_version
-    yield f"# {_line(conversation.title) or _('Untitled conversation')}\n\n"
+    title = _line(conversation.title) or _("Untitled conversation")
+    yield f"# {title}\n\n"
     facts = [
         (_("Agent"), f"{version.agent.name} v{version.number}"),
         (_("Environment"), conversation.environment.name),
@@ -209,12 +210,14 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
         case UserMessage():
             who = _line(str(row.actor or _("Program")))
             said = _blocks((*event.content, *documents_of(event.front_end)))
-            files = "\n".join(f"- {_('Attached file')}: {_line(file.path)}" for file in event.files)
+            attached = _("Attached file")
+            files = "\n".join(f"- {attached}: {_line(file.path)}" for file in event.files)
             parts = (f"## {who} · {_time(row.created_at)}", said, files)
             return "".join(f"{part}\n\n" for part in parts if part)
         case AgentMessage():
             text = "".join(piece.text for piece in event.content)
-            cut = f"\n\n*{_('(interrupted)')}*" if event.interrupted else ""
+            interrupted = _("(interrupted)")
+            cut = f"\n\n*{interrupted}*" if event.interrupted else ""
             return f"## {_('Agent')} · {_time(row.created_at)}\n\n{text}{cut}\n\n"
         case AgentThinking() if event.thinking:
             return f"### {_('Thinking')}\n\n{_quoted(event.thinking)}\n\n"
@@ -227,9 +230,11 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
             server = f"{event.mcp_server_name}: " if isinstance(event, AgentMcpToolUse) else ""
             arguments = event.invalid_input or json.dumps(event.input, ensure_ascii=False, indent=2)
             asked = getattr(event, "evaluated_permission", "allow")
-            note = f" ({_('asked for permission')})" if asked == "ask" else ""
+            permission = _("asked for permission")
+            note = f" ({permission})" if asked == "ask" else ""
             if by := getattr(event, "within_tool", ""):
-                note = f" ({_('called by %(tool)s') % {'tool': _line(by)}}){note}"
+                caller = _("called by %(tool)s") % {"tool": _line(by)}
+                note = f" ({caller}){note}"
             return f"### {_('Call')}: {_line(server + event.name)}{note}\n\n" + _fenced(
                 arguments, "json"
             )
@@ -252,15 +257,18 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
             what = _("pinned a message") if event.pinned else _("let go of a pinned message")
             return f"*{_line(str(row.actor or _('Program')))}: {what}*\n\n"
         case UserInterrupt():
-            return f"*{_line(str(row.actor or _('Program')))}: {_('stopped the agent')}*\n\n"
+            what = _("stopped the agent")
+            return f"*{_line(str(row.actor or _('Program')))}: {what}*\n\n"
         case TodosUpdated():
             done = {"completed": "x", "in_progress": "-"}
             lines = [
                 f"- [{done.get(todo.status, ' ')}] {_line(todo.content)}" for todo in event.todos
             ]
-            return f"### {_('Task list')}\n\n" + "\n".join(lines) + "\n\n"
+            heading = _("Task list")
+            return f"### {heading}\n\n" + "\n".join(lines) + "\n\n"
         case AgentThreadContextCompacted():
-            return f"### {_('Earlier messages were summarised')}\n\n{_quoted(event.summary)}\n\n"
+            heading = _("Earlier messages were summarised")
+            return f"### {heading}\n\n{_quoted(event.summary)}\n\n"
         case SessionUpdated() if event.features:
             turned = [
                 f"{name}: {_('on') if enabled else _('off')}"
@@ -270,7 +278,8 @@ def _passage(row: Event, event: EventValue, names: dict[str, str]) -> str:
         case SessionUpdated() if event.overrides:
             return f"*{_line(' '.join(sentences_of(event.overrides)))}*\n\n"
         case SessionError():
-            return f"**{_('Error')}:** {_line(event.error.message)}\n\n"
+            heading = _("Error")
+            return f"**{heading}:** {_line(event.error.message)}\n\n"
         case SessionStatusIdle(stop_details=details) if (
             details is not None and details.code not in WAITS_ELSEWHERE
         ):

@@ -26,7 +26,8 @@ class MemoryLearned(AppEvent):
             "Learned %(count)d things from this conversation.",
             self.count,
         ) % {"count": self.count}
-        return f"{words} {_('What was learned waits for a yes.')}" if self.waiting else words
+        waits = _("What was learned waits for a yes.")
+        return f"{words} {waits}" if self.waiting else words
 
     def more(self) -> str:
         return reverse("learning:learned", args=[self.conversation_id])

@@ -147,7 +147,8 @@ def _condition(condition: Condition) -> str:
         tests.append(_("is at least %(value)s") % {"value": condition.at_least})
     if condition.below is not None:
         tests.append(_("is below %(value)s") % {"value": condition.below})
-    return f"{whose}{condition.field} {_(' and ').join(tests)}"
+    met = _(" and ").join(tests)
+    return f"{whose}{condition.field} {met}"
 
 
 def _top(place: int) -> int:

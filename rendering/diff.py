@@ -65,12 +65,9 @@ def diff_table(diff: str, *, caption: str) -> SafeString:
     if len(lines) > MOST_LINES:
         left = _("%(count)d more lines are not shown.") % {"count": len(lines) - MOST_LINES}
         rows.append(_row(Line("note", left)))
-    head = (
-        f'<thead class="visually-hidden"><tr><th scope="col">{escape(_("Old line"))}</th>'
-        f'<th scope="col">{escape(_("New line"))}</th>'
-        f'<th scope="col">{escape(_("Change"))}</th>'
-        f'<th scope="col">{escape(_("Text"))}</th></tr></thead>'
-    )
+    columns = (_("Old line"), _("New line"), _("Change"), _("Text"))
+    cells = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+    head = f'<thead class="visually-hidden"><tr>{cells}</tr></thead>'
     return mark_safe(  # noqa: S308 - every text in it is escaped above and below
         '<div class="diff-scroll" tabindex="0"><table class="diff">'
         f'<caption class="visually-hidden">{escape(caption)}</caption>{head}'

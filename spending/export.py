@@ -90,8 +90,9 @@ def _spent(totals: _Totals) -> str:
     )
     cost = _("unknown") if totals.without_price == totals.calls else f"${totals.cost}{unknown}"
     lines = [f"- {name}: {totals.tokens[name]}" for name in TOKENS]
+    heading = _("Spent")
     return (
-        f"---\n\n## {_('Spent')}\n\n- {_('Model calls')}: {totals.calls}\n"
+        f"---\n\n## {heading}\n\n- {_('Model calls')}: {totals.calls}\n"
         + "\n".join(lines)
         + f"\n- {_('Cost')}: {cost}\n"
     )

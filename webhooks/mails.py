@@ -46,8 +46,9 @@ def _send(endpoint: WebhookEndpoint, user: User) -> bool:
     page = reverse("webhooks:webhook", kwargs={"uid": endpoint.uid})
     with translation.override(language_of(user)):
         context = {"endpoint": endpoint, "link": settings.AGENTSITE_BASE_URL + page}
+        subject = _("A webhook endpoint was switched off")
         message = EmailMessage(
-            f"[Agentsite] {_('A webhook endpoint was switched off')}",
+            f"[Agentsite] {subject}",
             render_to_string("webhooks/webhook_off_mail.txt", context),
             to=[user.email],
             headers={"Auto-Submitted": "auto-generated"},

@@ -70,7 +70,7 @@ def keys(request: SignedInRequest) -> HttpResponse:
     except AgentError as error:
         add_error(form, error)
         return _page(request, form, status=422)
-    messages.success(request, f"{_('The key was stored.')} {words}".strip())
+    messages.success(request, " ".join(filter(None, (_("The key was stored."), words))))
     return redirect("accounts:keys")
 
 

@@ -353,7 +353,8 @@ def _error(value: SessionError, rows: Sequence[Event]) -> Unit | None:
     if value.error.retry_status == "retrying":
         words = _("The model could not answer: %(reason)s") % {"reason": value.error.message}
         if value.error.attempts > 1:
-            words = f"{words} {_('Tried %(count)d times.') % {'count': value.error.attempts}}"
+            tried = _("Tried %(count)d times.") % {"count": value.error.attempts}
+            words = f"{words} {tried}"
         return _notice(rows, words)
     return _made(rows, "error", error=value.error)
 

@@ -5,13 +5,15 @@ That every text has one is part of `make check` (`tests/catalogues.py`), which n
 
 from __future__ import annotations
 
+import ast
 import re
 import struct
+from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
 
-from tests.catalogues import LANGUAGES, ROOT
+from tests.catalogues import LANGUAGES, NO_WORDS_OF_OURS, ROOT
 
 PLACES = re.compile(r"%\([^)]*\)[sdrfi]|%%|%[sdrf]|\{\w+\}|</?[a-z][^<>]*>|&[a-z#0-9]+;|[<>\"]")
 """What is filled in or read as markup. A template puts a translation into an attribute as it stands."""
@@ -60,3 +62,33 @@ def test_most_is_said_in_the_language_itself(language):
 
 def test_each_language_that_is_offered_has_its_catalogue():
     assert {code for code, _name in settings.LANGUAGES} == {"en", *LANGUAGES}
+
+
+SAYING = ("_", "gettext", "ngettext", "pgettext")
+IN_AN_F_STRING = re.compile(rf"\{{[^{{}}\n]*\b(?:{'|'.join(SAYING)})\(")
+
+
+def said_in_f_strings() -> Iterator[tuple[str, str]]:
+    """Each text that code has translated within an f-string, and where: xgettext looks into none."""
+    for path in sorted(ROOT.rglob("*.py")):
+        place = path.relative_to(ROOT)
+        if place.parts[0] in NO_WORDS_OF_OURS or place.parts[0].startswith("."):
+            continue
+        text = path.read_text(encoding="utf-8")
+        if not IN_AN_F_STRING.search(text):
+            continue
+        strings = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.JoinedStr)]
+        for node in (inner for string in strings for inner in ast.walk(string)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+                words = node.args[1 if node.func.id == "pgettext" else 0 :]
+                if node.func.id in SAYING and isinstance(words[0], ast.Constant):
+                    yield str(words[0].value), f"{place}:{node.lineno}"
+
+
+def test_what_an_f_string_has_translated_is_known_from_elsewhere():
+    for language in LANGUAGES:
+        known = {english[0] for english, _forms in translations(language)}
+        missing = [
+            f"{place}: {words}" for words, place in said_in_f_strings() if words not in known
+        ]
+        assert not missing, "\n".join(missing)
