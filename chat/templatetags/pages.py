@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from chat.presentation.paths import as_path
+from chat.presentation.reasons import in_words
 from chat.presentation.recents import drawn
 from keeping.listing import ListPage, recent
 
@@ -36,6 +37,7 @@ def _icon(name: str) -> SafeString:
 
 
 register.filter(as_path)
+register.filter("why_in_words", in_words)
 
 
 @register.filter
