@@ -56,4 +56,4 @@ class MemberForm(OurForm):
         required=False,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    role = forms.ChoiceField(label=_("What she may do"), choices=FolderMember.Role.choices)
+    role = forms.ChoiceField(label=_("What they may do"), choices=FolderMember.Role.choices)

@@ -149,6 +149,26 @@ _WORDS: dict[str, Words] = {
         _("Could not search the web for %(what)s"),
         _("a text"),
     ),
+    "remember": Words(
+        _("Remember: %(what)s"),
+        _("Remembering: %(what)s"),
+        _("Remembered: %(what)s"),
+        _("Could not remember: %(what)s"),
+        _("something that was said"),
+    ),
+    "search_memory": Words(
+        _("Look in memory for %(what)s"),
+        _("Looking in memory for %(what)s"),
+        _("Looked in memory for %(what)s"),
+        _("Could not look in memory for %(what)s"),
+        _("a text"),
+    ),
+    "forget_memory": Words(
+        _("Forget something remembered"),
+        _("Forgetting something remembered"),
+        _("Forgot something remembered"),
+        _("Could not forget something remembered"),
+    ),
     "calculator": Words(
         _("Calculate %(what)s"),
         _("Calculating %(what)s"),

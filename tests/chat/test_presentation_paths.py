@@ -37,3 +37,8 @@ def test_the_title_of_a_call_keeps_the_name_of_its_file_however_long_the_way_to_
     assert title is not None
     assert "/main.py</span></code>" in title
     assert len(title) < 2 * THING_CHARACTERS
+
+
+def test_what_is_remembered_is_told_in_words():
+    assert in_words("remember", "done", "Tea at four") == "Remembered: <code>Tea at four</code>"
+    assert in_words("forget_memory", "doing", "mem_1") == "Forgetting something remembered"
