@@ -17,7 +17,7 @@ from conversations.actions.sharing import (
     shares_of,
     unshare_conversation,
 )
-from conversations.models import ShareRole
+from conversations.models import Conversation, Link, ShareRole
 from harness.errors import Conflict, Invalid, LimitReached
 
 from .answers import done
@@ -58,6 +58,7 @@ def share(request: SignedInRequest, uid: str) -> HttpResponse:
         "shares": shares_of(actor=request.user, conversation=conversation),
         "people": people,
         "roles": ShareRole.choices,
+        "links": _links(request, conversation) if is_owner else 0,
         "refusal": refusal,
     }
     template = "chat/_share.html" if request.htmx else "chat/share.html"  # type: ignore[attr-defined]
@@ -71,3 +72,8 @@ def unshare(request: SignedInRequest, uid: str, share: str) -> HttpResponse:
     unshare_conversation(actor=request.user, conversation=conversation, share_uid=share)
     text = _("No longer shared.")
     return done(request, text, to=reverse("conversations:share", args=[uid]))
+
+
+def _links(request: SignedInRequest, conversation: Conversation) -> int:
+    """How many links open it now that she may revoke."""
+    return Link.objects.visible_to(request.user).alive().filter(conversation=conversation).count()

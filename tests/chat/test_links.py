@@ -151,6 +151,20 @@ def test_a_link_ends_when_it_is_revoked_when_its_time_is_over_and_when_its_owner
     assert Client().get("/shared/nobody-was-given-this/").status_code == 404
 
 
+def test_the_dialog_of_sharing_tells_of_links_that_open_and_leads_to_where_they_are_revoked(
+    alice: User, client_of: ClientOf, conversation: Conversation
+):
+    client = client_of(alice)
+    place = f"/c/{conversation.uid}/share/"
+    assert "/settings/links/" not in client.get(place).content.decode()
+    made(client, conversation)
+    html = client.get(place).content.decode()
+    assert "1 link opens it" in html
+    assert 'href="/settings/links/"' in html
+    client.post(f"/settings/links/{Link.objects.get().uid}/revoke/")
+    assert "1 link opens it" not in client.get(place).content.decode()
+
+
 def test_a_link_for_members_opens_for_them_alone_and_asks_strangers_to_sign_in(
     alice: User, bob: User, mallory: User, conversation: Conversation, client_of: ClientOf
 ) -> None:
