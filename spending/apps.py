@@ -19,10 +19,12 @@ class SpendingConfig(AppConfig):
         from .embeddings import EmbeddingsCounted  # noqa: PLC0415
         from .export import SPENT  # noqa: PLC0415
         from .meter import draw_meter  # noqa: PLC0415
+        from .nearend import draw_near_end  # noqa: PLC0415
         from .prices import priced_models, tariffs  # noqa: PLC0415
 
         follow(projection.project, *projection.FOLLOWED, turn=Turn.AFTER)
         make_with("meter", draw_meter)
+        make_with("budget", draw_near_end, on=["session.status_idle"])
         append_to_exports(SPENT)
         give_with("spending", _("What your model calls used and cost"), owndata.files)
         know(priced_models)

@@ -47,6 +47,7 @@ Panel = Literal[
     "retention",
     "pinned",
     "asked",
+    "budget",
 ]
 Drawn = str | dict[str, bool]
 """Inner HTML; of `title` and `model` plain text; of `features` how each switch stands, by its name."""
@@ -136,6 +137,7 @@ def every_panel() -> set[Panel]:
         "retention",
         "pinned",
         "asked",
+        "budget",
     }
 
 

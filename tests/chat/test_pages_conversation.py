@@ -154,7 +154,7 @@ def test_a_page_of_2000_events_takes_a_bounded_number_of_queries(
     fill(conversation, 2_000)
     Conversation.objects.filter(pk=conversation.pk).update(last_seq=2_000)
     client = client_of(alice)
-    with django_assert_max_num_queries(28):
+    with django_assert_max_num_queries(30):
         html = client.get(conversation.get_absolute_url()).content.decode()
     assert 'data-has-older="true"' in html
     assert "answer 1996" in html

@@ -596,6 +596,7 @@ def test_an_empty_conversation_has_an_empty_page(conversation: Conversation) -> 
     assert set(page.panels) == {
         *panels,
         "asked",
+        "budget",
         "team",
         "subagents",
         "timers",
@@ -668,10 +669,10 @@ def long_log(turns: int) -> list[Entry]:
     return entries
 
 
-PAGE_QUERIES = 15
+PAGE_QUERIES = 16
 """Conversation with its agent, window, queue, events; a panel each for status, tasks, commands, meter,
-what waits, the team, subagents, timers; budgets."""
-CHANGES_QUERIES = 8
+what waits, the team, subagents, timers; budgets, and whether one is near its end."""
+CHANGES_QUERIES = 9
 """News, events about them, conversation; a panel each."""
 
 

@@ -11,6 +11,7 @@ from django.test import Client
 
 from accounts.actions.organisations import create_organisation
 from accounts.models import Organisation, Role, User
+from chat.presentation import frames
 from conversations import log
 from conversations.models import Conversation
 from harness.errors import Declined, Forbidden, Invalid, NotFound
@@ -216,6 +217,21 @@ def test_people_are_warned_from_eighty_percent(
     (seen,) = standing(hers)
     assert (seen.spent, seen.remaining, seen.percent) == (spent, 100 - spent, spent)
     assert (seen.is_near, seen.is_reached) == (near, reached)
+    told = str(frames.page(hers).panels["budget"])
+    assert (f"Only {seen.remaining_text} left." in told, "Used up." in told) == (
+        near and not reached,
+        reached,
+    )
+    assert bool(told) is near
+
+
+def test_nobody_is_warned_of_what_the_next_message_begins_anew(
+    alice: User, acme: Organisation, hers
+):
+    fields = {**TOKENS, "period": Budget.Period.RUN}
+    set_budget(actor=alice, scope=Budget.Scope.ORGANISATION, organisation=acme, limit=100, **fields)
+    spend(hers, 90)
+    assert frames.page(hers).panels["budget"] == ""
 
 
 def test_the_standing_names_every_cap_in_three_queries(
