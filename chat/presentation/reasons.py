@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
 from django.utils.translation import gettext, gettext_noop
+
+from reading.linear import linear, whole_characters
 
 _SENTENCES = (
     gettext_noop("A rule %(of)s asks before %(other)s, and %(tool)s can do the same."),
@@ -55,14 +58,14 @@ _ENDS = re.compile(r"(?<=\.) ")
 
 def in_words(reason: str) -> str:
     """The same reason in the language of the moment."""
-    return " ".join(map(_said, _ENDS.split(reason)))
+    return " ".join(map(_said, _ENDS.split(whole_characters(reason))))
 
 
 def _said(sentence: str) -> str:
     for known, pattern in _patterns():
         found = pattern.fullmatch(sentence)
         if found:
-            given = found.groupdict()
+            given: dict[str, str] = found.groupdict()
             if "of" in given:
                 given["of"] = gettext(given["of"])
             return gettext(known) % given
@@ -70,14 +73,14 @@ def _said(sentence: str) -> str:
 
 
 @cache
-def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _patterns() -> tuple[tuple[str, Any], ...]:
     return tuple((known, _pattern(known)) for known in _SENTENCES)
 
 
-def _pattern(known: str) -> re.Pattern[str]:
+def _pattern(known: str) -> Any:
     literals = _PLACE.split(known)
     parts = [
         f"(?P<{part}>{_PLACES[part]})" if number % 2 else re.escape(part)
         for number, part in enumerate(literals)
     ]
-    return re.compile("".join(parts), re.DOTALL)
+    return linear(f"(?s){''.join(parts)}")
