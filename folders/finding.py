@@ -18,7 +18,14 @@ from .models import Folder, FolderPlace
 _FOLDERS = Prepared(
     lambda given: Folder.objects.visible_to(given.user).filter(organisation=given.organisation)
 )
-"""Asked for what stands beside every page."""
+_FOLDER = Prepared(
+    lambda given: Folder.objects.visible_to(given.user).filter(
+        pk__in=FolderPlace.objects.filter(user=given.user, conversation=given.conversation).values(
+            "folder"
+        )
+    )
+)
+"""Asked for what stands beside every page, and on each of a conversation."""
 
 
 def folders_of(user: User, organisation: Organisation) -> list[Folder]:
@@ -50,6 +57,4 @@ def in_folders(user: User, folders: Collection[Folder]) -> Q:
 
 def folder_of(user: User, conversation: Conversation) -> Folder | None:
     """Where she has it, if she may see that folder still."""
-    mine = Folder.objects.visible_to(user)
-    places = FolderPlace.objects.filter(user=user, conversation=conversation)
-    return mine.filter(pk__in=places.values("folder")).first()
+    return _FOLDER.first(user=user.pk, conversation=conversation.pk)
