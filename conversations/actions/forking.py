@@ -1,4 +1,5 @@
-"""Forking: a new conversation of one's own that begins with another one's dialogue up to a place.
+"""Forking: a new conversation of one's own that begins with the dialogue of another, up to a place, that one
+may read.
 
 What was said and done is copied, with whose words it is; what was decided, lent, spent and rated stays
 where it was. Files come along as they were at that place. Who goes back within one is `branching`'s.
@@ -17,17 +18,16 @@ from accounts.models import User
 from conversations.actions.branching import (
     Log,
     at_rest,
-    read_so_far,
     require_files_settled,
     require_quiet_files,
 )
 from conversations.actions.conversations import create_conversation
-from conversations.actions.own import own_conversation
+from conversations.actions.own import copyable_conversation, require_readable
 from conversations.ancestry import ancestors
 from conversations.broughtwords import WordsBrought, behind_what_stays, bring_words
 from conversations.checkpoints import Carried, carry_files
 from conversations.judging import history_of
-from conversations.log import append, begin_as_copy
+from conversations.log import append, begin_as_copy, entries_after
 from conversations.models import Conversation, Event
 from harness.errors import Conflict
 from harness.events import (
@@ -124,10 +124,13 @@ def fork_conversation(
     """Begin a conversation of the actor's with the dialogue up to right before a message, or to the end of
     the turn of anything else, and with the files as they were there.
 
-    Raises NotFound, Conflict while it works, for a place at which nothing was said yet and for a message
-    that waits, and what `create_conversation` raises where the agent is no longer on offer.
+    Raises NotFound, Forbidden for who could not use its agent, Conflict while it works, for a place at which
+    nothing was said yet and for a message that waits, and what `create_conversation` raises where the agent
+    is no longer on offer.
     """
-    read = read_so_far(actor, conversation)
+    require_readable(actor, conversation)
+    # Before the transaction: a long log takes seconds, in which nobody else could write on SQLite.
+    read = entries_after(conversation.pk, 0)
     with transaction.atomic():
         log = _forkable(actor, conversation, read)
         seen = _Seen(log.held.last_seq, log.edge(log.place_of(event_uid)))
@@ -153,7 +156,7 @@ def _nothing_said() -> Conflict:
 
 
 def _forkable(actor: User, conversation: Conversation, read: Sequence[Entry]) -> Log:
-    log = at_rest(own_conversation(actor, conversation), read)
+    log = at_rest(copyable_conversation(actor, conversation), read)
     if not log.held.environment.has_workers:
         require_files_settled(log.held)
         require_quiet_files(log.held)

@@ -1,7 +1,8 @@
 """The first step of every action on a conversation: may the actor do this there, and, where something is to
 happen in it, is it still open?
 
-What is not said to be others' as well (`readable_`, `writable_`, `decidable_`) is its owner's alone.
+What is not said to be others' as well (`readable_`, `copyable_`, `writable_`, `decidable_`) is its owner's
+alone.
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ def writable_conversation(actor: User, conversation: Conversation) -> Conversati
     held = _HELD.first(user=actor.pk, pk=conversation.pk)
     if held is None:
         held = _locked(Conversation.objects.writable_by(actor), conversation)
+        _require_agent(actor, held)
+    return _open(held, actor, conversation)
+
+
+def copyable_conversation(actor: User, conversation: Conversation) -> Conversation:
+    """`own_conversation`, also for whoever may read it, with an agent that is hers to use."""
+    held = _HELD.first(user=actor.pk, pk=conversation.pk)
+    if held is None:
+        held = _locked(Conversation.objects.visible_to(actor), conversation)
         _require_agent(actor, held)
     return _open(held, actor, conversation)
 

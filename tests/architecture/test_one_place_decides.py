@@ -16,7 +16,7 @@ MAKERS = {
     # What is stored as an answer, and what a rule is saved with.
     "UserToolConfirmation": {
         "approvals/actions/approvals.py",
-        # These translate a request's body; `actions.sending` hands it to the action.
+        # These translate a request's body; `programs.actions.sending` hands it to the action.
         "agui/interrupts.py",
         "v1/incoming.py",
     },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -10,7 +12,7 @@ from conversations.actions.branching import regenerate, rewind, switch_branch
 from conversations.actions.messages import post_message
 from conversations.actions.sharing import share_conversation
 from conversations.log import append
-from conversations.models import Event
+from conversations.models import Conversation, Event
 from harness.events import SessionStatusRunning
 from harness.history import Entry
 from providers.scripted import reply
@@ -110,8 +112,22 @@ def test_who_only_reads_along_is_offered_nothing_that_would_be_refused(
     place = reverse("conversations:event", args=[row.uid])
     for person, offered in ((alice, True), (bob, False)):
         html = client_of(person).get(place).content.decode()
-        for name in ("regenerate", "rewind", "fork"):
+        for name in ("regenerate", "rewind"):
             assert (address(name, conversation, row.uid) in html) is offered
+        assert address("fork", conversation, row.uid) in html
+
+
+def test_who_only_reads_goes_on_in_a_copy_of_her_own(alice, bob, mallory, acme, talk, client_of):
+    conversation, _row = talk
+    share_conversation(actor=alice, conversation=conversation, user_uid=bob.uid, role="viewer")
+    html = client_of(bob).get(reverse("conversations:conversation", args=[conversation.uid]))
+    (place,) = re.findall(r'action="(/c/\w+/events/\w+/fork/)"', html.content.decode())
+    assert client_of(mallory).post(place).status_code == 404
+    answer = client_of(bob).post(place)
+    copy = Conversation.objects.get(owner=bob)
+    assert answer["Location"] == copy.get_absolute_url()
+    assert copy.origin == conversation
+    assert client_of(alice).get(copy.get_absolute_url()).status_code == 404
 
 
 def test_a_link_opens_at_what_is_older_than_a_page(alice, talk, client_of):

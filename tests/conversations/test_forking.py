@@ -13,12 +13,12 @@ from conversations.actions.children import begin_child
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.files import Upload, add_files
 from conversations.actions.forking import copied_entries, fork_conversation
-from conversations.actions.sharing import share_conversation
+from conversations.actions.sharing import share_conversation, unshare_conversation
 from conversations.log import append
 from conversations.models import Conversation, Event, ShareRole
 from conversations.provenance import TableProvenance
 from harness.content import Text
-from harness.errors import Conflict, NotFound
+from harness.errors import Conflict, Forbidden, NotFound
 from harness.events import (
     AgentMessage,
     AgentThreadContextCompacted,
@@ -207,6 +207,46 @@ def test_what_another_wrote_narrows_the_fork_too(alice, bob, converse):
     assert again.others_wrote
     with pytest.raises(NotFound):
         fork_conversation(actor=bob, conversation=fork, event_uid=row.uid)
+
+
+def test_who_may_read_goes_on_in_a_copy_that_is_hers_alone(alice, bob, mallory, work):
+    conversation, _, _ = work
+    last = entries(conversation)[-1].uid
+    with pytest.raises(NotFound):
+        fork_conversation(actor=bob, conversation=conversation, event_uid=last)
+    share = share_conversation(
+        actor=alice, conversation=conversation, user_uid=bob.uid, role=ShareRole.VIEWER
+    )
+    copy = fork_conversation(actor=bob, conversation=conversation, event_uid=last)
+    unshare_conversation(actor=alice, conversation=conversation, share_uid=share.uid)
+    with pytest.raises(NotFound):
+        fork_conversation(actor=bob, conversation=conversation, event_uid=last)
+    assert copy.owner == bob
+    assert said(copy) == said(conversation)
+    assert files(copy) == files(conversation)
+    assert TableProvenance(copy.pk).foreign().paths == {"data.csv": UPLOADED}
+    assert list(Conversation.objects.visible_to(alice).filter(pk=copy.pk)) == []
+    assert copy.others_wrote, "rules for one person alone allow nothing"
+    before = Usage.objects.filter(user=alice).count()
+    say(bob, copy, "mine", 1)
+    assert Usage.objects.filter(user=alice).count() == before
+    assert Usage.objects.get(conversation=copy).user == bob
+    assert asks(copy, requester_may_not_decide=True).requested_by == bob
+
+
+def test_a_copy_needs_an_agent_that_is_hers_to_use(alice, bob, work):
+    conversation, _, _ = work
+    share_conversation(
+        actor=alice, conversation=conversation, user_uid=bob.uid, role=ShareRole.VIEWER
+    )
+    agent = conversation.agent_version.agent
+    agent.organisation, agent.owner, agent.private = conversation.organisation, alice, True
+    agent.save()
+    with pytest.raises(Forbidden, match="may not use the agent"):
+        fork_conversation(
+            actor=bob, conversation=conversation, event_uid=entries(conversation)[-1].uid
+        )
+    assert not Conversation.objects.filter(owner=bob).exists()
 
 
 def first_answer(conversation: Conversation) -> Event:

@@ -44,7 +44,6 @@ from conversations.actions import (
     queue,
     redacting,
     reverting,
-    sending,
     setaside,
     sharing,
     stored_files,
@@ -61,7 +60,7 @@ from harness.events import InputTaken, UserMessage
 from harness.history import Entry
 from keeping.actions import pinning, pins, seen, tags
 from mcpservers.actions import attaching as servers
-from programs.actions import sessions
+from programs.actions import sending, sessions
 from recall.actions import attaching, switching
 from receipts.actions import receipts
 from skills_app.actions.releases import ask_for_release, decide_release
@@ -205,7 +204,7 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
         ),
         "files.add_files": ("writer", partial(files.add_files, uploads=[upload], **of)),
         "forking.fork_conversation": (
-            "owner",
+            "viewer",
             partial(forking.fork_conversation, event_uid=event, **of),
         ),
         "queue.move_message": ("owner", partial(queue.move_message, message_uid=event, **of)),
