@@ -46,6 +46,7 @@ of_conversation = [
     path("events/<id:event_uid>/regenerate/", branches.regenerate, name="regenerate"),
     path("events/<id:event_uid>/rewind/", branches.rewind, name="rewind"),
     path("events/<id:event_uid>/fork/", branches.fork, name="fork"),
+    path("copy/", branches.copy, name="copy"),
     path("events/<id:event_uid>/branch/", branches.switch, name="branch"),
     path("events/<id:event_uid>/redact/", branches.redact, name="redact"),
     path("events/<id:event_uid>/pin/", branches.pin, name="pin"),

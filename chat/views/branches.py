@@ -133,6 +133,14 @@ def fork(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
+def copy(request: SignedInRequest, uid: str) -> HttpResponse:
+    """All of it, for whoever may read it."""
+    conversation = find_conversation(request.user, uid)
+    return redirect(fork_conversation(actor=request.user, conversation=conversation))
+
+
+@login_required
+@require_POST
 def redact(request: SignedInRequest, uid: str, event_uid: str) -> HttpResponse:
     """Only with the box ticked: what is taken out cannot be brought back."""
     conversation = find_conversation(request.user, uid)

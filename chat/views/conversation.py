@@ -21,7 +21,7 @@ from chat.attaching import attaching
 from chat.modelpicker import in_short
 from chat.presentation.frames import LINKED_EVENTS, PAGE_EVENTS, page
 from conversations.actions.sharing import role_of, shares_of
-from conversations.branches import counting, counts
+from conversations.branches import counts
 from conversations.checkpoints import files_follow
 from conversations.kits import DEMO, choose_provider
 from conversations.models import Conversation, Event, ShareRole
@@ -109,7 +109,6 @@ def render_conversation(
         "conversation": conversation,
         "access": (access := role_of(request.user, conversation)),
         "may_write": access not in {"", ShareRole.VIEWER},
-        "last_event": _last_event(conversation) if access == ShareRole.VIEWER else "",
         "shares": shares_of(actor=request.user, conversation=conversation),
         "page": shown,
         "before": before,
@@ -137,12 +136,6 @@ def render_conversation(
         ),
     }
     return render(request, template, drawn, status=422 if refusal else 200)
-
-
-def _last_event(conversation: Conversation) -> str:
-    """Where a copy of all of it would end; empty: nothing was answered yet."""
-    answers = counting(conversation).filter(type="agent.message").order_by("-seq")
-    return answers.values_list("uid", flat=True).first() or ""
 
 
 def _origin(request: SignedInRequest, conversation: Conversation) -> Conversation | None:

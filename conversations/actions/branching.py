@@ -98,12 +98,18 @@ class Log:
         if isinstance(self.path[place].event, UserMessage):
             return place_before(self.path, self.taken(place, begins=True))
         for entry in self.path[place:]:
-            rest = entry.event
-            if isinstance(rest, SessionStatusIdle) and not isinstance(
-                rest.stop_reason, RequiresAction
-            ):
+            if _is_over(entry):
                 return entry.seq
         raise Conflict(_("This turn is not over."), hint=_("Answer what waits, or stop it first."))
+
+    def last_end(self) -> int:
+        """The number at which the last turn ended that is over; 0: none is."""
+        return next((entry.seq for entry in reversed(self.path) if _is_over(entry)), 0)
+
+
+def _is_over(entry: Entry) -> bool:
+    rest = entry.event
+    return isinstance(rest, SessionStatusIdle) and not isinstance(rest.stop_reason, RequiresAction)
 
 
 def edit_and_resend(

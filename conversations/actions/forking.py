@@ -119,10 +119,11 @@ class _Seen:
 
 
 def fork_conversation(
-    *, actor: User, conversation: Conversation, event_uid: str, title: str = ""
+    *, actor: User, conversation: Conversation, event_uid: str = "", title: str = ""
 ) -> Conversation:
     """Begin a conversation of the actor's with the dialogue up to right before a message, or to the end of
-    the turn of anything else, and with the files as they were there.
+    the turn of anything else, and with the files as they were there; without an id, to the end of
+    the last turn that is over.
 
     Raises NotFound, Forbidden for who could not use its agent, Conflict while it works, for a place at which
     nothing was said yet and for a message that waits, and what `create_conversation` raises where the agent
@@ -133,7 +134,8 @@ def fork_conversation(
     read = entries_after(conversation.pk, 0)
     with transaction.atomic():
         log = _forkable(actor, conversation, read)
-        seen = _Seen(log.held.last_seq, log.edge(log.place_of(event_uid)))
+        place = log.edge(log.place_of(event_uid)) if event_uid else log.last_end()
+        seen = _Seen(log.held.last_seq, place)
         origin = log.held
     if not seen.place:
         raise _nothing_said()

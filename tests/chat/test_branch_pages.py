@@ -121,7 +121,7 @@ def test_who_only_reads_goes_on_in_a_copy_of_her_own(alice, bob, mallory, acme, 
     conversation, _row = talk
     share_conversation(actor=alice, conversation=conversation, user_uid=bob.uid, role="viewer")
     html = client_of(bob).get(reverse("conversations:conversation", args=[conversation.uid]))
-    (place,) = re.findall(r'action="(/c/\w+/events/\w+/fork/)"', html.content.decode())
+    (place,) = re.findall(r'action="(/c/\w+/copy/)"', html.content.decode())
     assert client_of(mallory).post(place).status_code == 404
     answer = client_of(bob).post(place)
     copy = Conversation.objects.get(owner=bob)

@@ -217,12 +217,13 @@ def test_who_may_read_goes_on_in_a_copy_that_is_hers_alone(alice, bob, mallory, 
     share = share_conversation(
         actor=alice, conversation=conversation, user_uid=bob.uid, role=ShareRole.VIEWER
     )
-    copy = fork_conversation(actor=bob, conversation=conversation, event_uid=last)
+    asks(conversation)
+    copy = fork_conversation(actor=bob, conversation=conversation)
     unshare_conversation(actor=alice, conversation=conversation, share_uid=share.uid)
     with pytest.raises(NotFound):
         fork_conversation(actor=bob, conversation=conversation, event_uid=last)
     assert copy.owner == bob
-    assert said(copy) == said(conversation)
+    assert said(copy) == ["one", "one done", "two", "two done"], "to the end of what is over"
     assert files(copy) == files(conversation)
     assert TableProvenance(copy.pk).foreign().paths == {"data.csv": UPLOADED}
     assert list(Conversation.objects.visible_to(alice).filter(pk=copy.pk)) == []
