@@ -66,11 +66,13 @@ from .counting import count_error
 from .fileevents import FilesRestored, FilesReverted
 from .forgetting import Place, Removed, elsewhere, forget
 from .models import Conversation, Event, Run
+from .models.event import EventQuerySet
 from .search import index_edited, index_event
 from .writers import instructs
 
 COPIED_AT_ONCE = 500
 """Events that one statement stores."""
+_BEGINS = ("x.input_taken", "x.retry_requested", "x.rewound")
 LOOKED_BACK = 50
 """Turns, for whose it was that an agent has itself woken again and again."""
 
@@ -542,7 +544,7 @@ def _note_asker(conversation: Conversation, row: Event, taken: InputTaken) -> No
         _keep_asker(conversation, last.actor_id)
     elif last is not None and conversation.parent is not None:
         _keep_asker(conversation, conversation.parent.asker_id)
-    elif last is None and not taken.steered and (asker := _begun_for(conversation, row, taken)):
+    elif last is None and not taken.steered and (asker := _begun_for(conversation, row)):
         _keep_asker(conversation, asker)
 
 
@@ -556,30 +558,49 @@ def _said_last(conversation: Conversation, taken: InputTaken) -> Event | None:
     return said.filter(by_agent | Q(actor__isnull=False)).order_by("seq").last()
 
 
-def _begun_for(conversation: Conversation, row: Event, taken: InputTaken) -> int | None:
-    """Whose turn it was in which the agent asked for this wake, or began what has ended; None: unknown."""
-    log = Event.objects.filter(conversation=conversation).order_by("-seq")
+def _begun_for(conversation: Conversation, begin: Event | None) -> int | None:
+    """For whom the turn is that begins so: who said it or had it done anew, for whom the agent above worked
+    then, or for whom the turn was in which the agent asked for this wake or began what has ended; None:
+    unknown."""
     for _turn in range(LOOKED_BACK):
-        last = _said_last(conversation, taken)
-        if last is not None and last.actor_id is not None:
-            return last.actor_id
-        waker = log.filter(uid__in=taken.event_ids).first()
-        match waker.value if waker is not None and not taken.steered else None:
-            case WakeDue(reason=reason, note=note):
-                type_, named = "x.wake_requested", {"reason": reason, "note": note}
-            case BackgroundFinished(subagent=uid) if uid:
-                type_, named = "x.subagent_started", {"subagent": uid}
-            case BackgroundFinished(background_id=uid):
-                type_, named = "x.background_started", {"background_id": uid}
-            case _:
-                type_, named = "x.input_taken", {}
-        given = {f"payload__{name}": value for name, value in named.items()}
-        begun = log.filter(type=type_, seq__lt=row.seq, **given).first()
-        before = begun and log.filter(type="x.input_taken", seq__lte=begun.seq).first()
-        if before is None or not isinstance(before.value, InputTaken):
+        if begin is None:
             return None
-        row, taken = before, before.value
+        value = begin.value
+        if isinstance(value, Rewound | RetryRequested) and not getattr(value, "resumed", False):
+            return begin.actor_id
+        last = _said_last(conversation, value) if isinstance(value, InputTaken) else None
+        if last is not None and not last.payload.get("by_agent"):
+            return last.actor_id
+        if last is not None and conversation.parent is not None:
+            above = _begins(conversation.parent).filter(created_at__lte=begin.created_at)
+            return _begun_for(conversation.parent, above.first())
+        begin = _begins(conversation).filter(seq__lte=_led_to(conversation, begin)).first()
     return None
+
+
+def _begins(conversation: Conversation) -> EventQuerySet:
+    """What turns of it began or went on with, the last first."""
+    log = Event.objects.filter(conversation=conversation, type__in=_BEGINS)
+    return log.order_by("-seq")
+
+
+def _led_to(conversation: Conversation, begin: Event) -> int:
+    """The number of what brought about by itself that a turn begins; 0: that is not there any more."""
+    taken, log = begin.value, Event.objects.filter(conversation=conversation)
+    uids = taken.event_ids if isinstance(taken, InputTaken) and not taken.steered else ()
+    waker = log.filter(uid__in=uids).order_by("-seq").first()
+    match waker.value if waker is not None else None:
+        case WakeDue(reason=reason, note=note):
+            type_, named = "x.wake_requested", {"reason": reason, "note": note}
+        case BackgroundFinished(subagent=uid) if uid:
+            type_, named = "x.subagent_started", {"subagent": uid}
+        case BackgroundFinished(background_id=uid):
+            type_, named = "x.background_started", {"background_id": uid}
+        case _:
+            return begin.seq - 1
+    given = {f"payload__{name}": value for name, value in named.items()}
+    begun = log.filter(type=type_, seq__lt=begin.seq, **given).order_by("-seq").first()
+    return begun.seq if begun is not None else 0
 
 
 def _keep_asker(conversation: Conversation, actor_id: int | None) -> None:
