@@ -38,6 +38,8 @@ LARGEST = 1e6
 _PLAIN = 0.3
 _UNSENT = (httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """Of what took too long: nothing had reached the service."""
+_BROKEN_OFF = (httpx2.ReadError, httpx2.RemoteProtocolError)
+"""Of what went wrong otherwise: it had all reached the service."""
 
 
 class Unanswered(Exception):
@@ -137,7 +139,7 @@ class Service:
             raise Unanswered(late, counted=not isinstance(problem, _UNSENT)) from problem
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as problem:
             why = f"it cannot be reached ({type(problem).__name__})"
-            raise Unanswered(why, counted=isinstance(problem, httpx2.ReadError)) from problem
+            raise Unanswered(why, counted=isinstance(problem, _BROKEN_OFF)) from problem
         if answer.status_code != 200:
             wait = number_of(answer.headers.get("Retry-After", "").strip(), most=999_999)
             raise Unanswered(

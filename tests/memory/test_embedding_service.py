@@ -131,6 +131,12 @@ def test_what_a_service_was_sent_and_did_not_answer_is_not_free(alice, acme, ser
     assert Usage.objects.get().input_tokens > 0
 
 
+def test_nor_what_it_broke_off_to_answer(alice, acme, service):
+    service.breaks_off = True
+    assert not look_up(Payer(acme.pk, alice.pk), alice.pk, "Where?")
+    assert Usage.objects.get().input_tokens > 0
+
+
 def test_nor_what_it_answered_with_no_vectors(alice, shared, service):
     service.answer = {"data": []}
     EmbeddingScale.objects.create(model=chosen().name, floor=0.3, alike=0.5)
