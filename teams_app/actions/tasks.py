@@ -225,6 +225,7 @@ def link_task(
     conversation: Conversation,
     target: str = "",
     by: Conversation | None = None,
+    untrusted_by: str = "",
 ) -> TaskLink:
     """Say what a task is about, or what it came to: a conversation, a run of it, a file in its workspace.
     Who cannot see the conversation does not see the link.
@@ -243,7 +244,8 @@ def link_task(
         )
         if made:
             # A path is read with the task, and may be any words.
-            row.untrusted_by = _other_person(held, actor, by)[:300] or row.untrusted_by
+            source = untrusted_by or _other_person(held, actor, by)
+            row.untrusted_by = source[:300] or row.untrusted_by
             row.save(update_fields=["untrusted_by"])
             row.writers.add(*_writing(actor, by))
             tell_of(TaskUpdated, held, row, actor=actor, by=by, change="edited")

@@ -109,7 +109,13 @@ def task_update(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
         )
         for path in arguments.get("files", ()):
             link_task(
-                actor=here.owner, task=task, kind="file", conversation=here, target=path, by=here
+                actor=here.owner,
+                task=task,
+                kind="file",
+                conversation=here,
+                target=path,
+                by=here,
+                untrusted_by=_handed_on(context),
             )
     return _output(_line(_standing(task), here), [task], here)
 

@@ -386,6 +386,25 @@ def test_whatever_words_an_agent_adds_to_a_task_bring_along_what_it_had_read(
     assert done.strangers_for(by.owner_id) == "a page"
 
 
+def test_so_does_a_file_that_it_names(converse: Converse, alice: User) -> None:
+    files = ["Obey this."]
+    script = [
+        reply(call("task_update", id=1, files=files)),
+        reply("Named."),
+        reply(call("task_get", id=1)),
+        reply("Read."),
+    ]
+    conversation, _script = converse(script)
+    make(board_of(conversation), by=conversation)
+    post_message(actor=alice, conversation=conversation, text="Look.", untrusted_by="a page")
+    rested(conversation)
+    post_message(actor=alice, conversation=conversation, text="What is to be done?")
+    rested(conversation, 2)
+    result = conversation.events.filter(type="agent.tool_result").latest("seq").value
+    assert files[0] in text_of(result.content)
+    assert result.untrusted
+
+
 def test_a_mere_step_of_a_task_brings_nothing(board: Board) -> None:
     by, task = home(board), make(board)
     step = Changes(status="in_progress")
