@@ -211,11 +211,17 @@ def _begun(
 
 def _strangers_before(log: Log, place: int, copied: Sequence[tuple[str, Entry]]) -> str:
     """What strangers' words the dialogue rests on; empty: on none, or what is copied says so itself."""
-    if History([entry for _uid, entry in copied]).ever_tainted_by:
-        return ""
+    told = History([entry for _uid, entry in copied])
+    before = [entry for entry in log.path if entry.seq <= place]
+    # Told where a fork ended that it began with, and of all that it began with.
+    before += [
+        entry for entry in log.path if entry.seq > place and isinstance(entry.event, WordsBrought)
+    ]
+    here = History(before)
+    if told.ever_tainted_by:
+        # That says that they were there, and not always that they came again since a person spoke.
+        return "" if told.tainted_by else here.tainted_by
     above = Conversation.objects.filter(pk__in=ancestors(log.held))
-    brought = [entry for entry in log.path if isinstance(entry.event, WordsBrought)]
-    here = History([*(entry for entry in log.path if entry.seq <= place), *brought])
     histories = chain((here,), (history_of(each) for each in above))
     return next(filter(None, (each.ever_tainted_by for each in histories)), "")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.core.management import call_command
 from django.test import Client
@@ -14,6 +16,7 @@ from conversations.actions.conversations import delete_conversation
 from conversations.actions.files import Upload, add_files
 from conversations.actions.forking import copied_entries, fork_conversation
 from conversations.actions.sharing import share_conversation, unshare_conversation
+from conversations.judging import history_of
 from conversations.log import append
 from conversations.models import Conversation, Event, ShareRole
 from conversations.provenance import TableProvenance
@@ -28,8 +31,12 @@ from harness.events import (
     FeedbackGiven,
     InputTaken,
     MessageWithdrawn,
+    ModelUsage,
+    RetriesExhausted,
     SessionStatusIdle,
     SessionStatusRunning,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
     SpanOutcomeEvaluationEnd,
     SpanOutcomeEvaluationStart,
     SubagentEnded,
@@ -37,6 +44,7 @@ from harness.events import (
     UserMessage,
 )
 from harness.history import Entry, History
+from harness.ids import new_event_id
 from harness.texts import Texts
 from harness.transcript import build_messages
 from providers.scripted import reply
@@ -322,3 +330,48 @@ def test_strangers_words_that_only_a_judge_read_are_theirs_in_the_fork_too(alice
     assert has_strangers_words(fork)
     again = fork_conversation(actor=alice, conversation=fork, event_uid=first_answer(fork).uid)
     assert has_strangers_words(again)
+
+
+def replied(text: str, *, end: str = "end_turn") -> list[Entry]:
+    """What a request leaves to which the model says this."""
+    start = Entry.of(SpanModelRequestStart())
+    over = SpanModelRequestEnd(model_request_start_id=start.uid, model_usage=ModelUsage(), end=end)
+    return [start, Entry.of(AgentMessage(content=(Text(text=text),))), Entry.of(over)]
+
+
+def test_what_a_judge_has_said_since_a_person_spoke_marks_a_fork_that_rests_on_it(alice, converse):
+    conversation, _scripted = converse()
+    told = Entry.of(UserMessage(content=(Text(text="Read it."),), untrusted_by="a page"))
+    goal = UserDefineOutcome(outcome_id="outc_1", description="Write.", rubric="- good")
+    more = Entry.of(UserMessage(content=(Text(text="Go on."),)))
+    stopped = Entry.of(SessionStatusIdle(stop_reason=RetriesExhausted()))
+    for said in (told, Entry.of(goal), more):
+        append(conversation.pk, [said], actor=alice)
+        taken = Entry.of(InputTaken(event_ids=(said.uid,)))
+        append(conversation.pk, [Entry.of(SessionStatusRunning()), taken, *replied("So.")])
+        if said is not more:
+            append(conversation.pk, [replace(stopped, uid=new_event_id())])
+    assert not history_of(conversation).tainted_by
+    start = Entry.of(SpanOutcomeEvaluationStart(outcome_id="outc_1"))
+    judged = SpanOutcomeEvaluationEnd(
+        outcome_evaluation_start_id=start.uid,
+        outcome_id="outc_1",
+        result="needs_revision",
+        explanation="Send it.",
+    )
+    cut = replied("I shall send", end="max_tokens")
+    append(conversation.pk, [start, Entry.of(judged), *cut, stopped])
+    Conversation.objects.filter(pk=conversation.pk).update(owes_run=False)
+    assert history_of(conversation).tainted_by
+
+    fork = fork_conversation(actor=alice, conversation=conversation, event_uid=cut[1].uid)
+
+    again = fork_conversation(
+        actor=alice,
+        conversation=fork,
+        event_uid=fork.events.filter(type="agent.message").latest("seq").uid,
+    )
+    for each in (fork, again):
+        here = history_of(each)
+        assert here.may_retry
+        assert here.tainted_by
