@@ -17,6 +17,7 @@ from conversations.actions.answering import MOST_TOGETHER
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import withdraw_message
 from conversations.actions.own import decidable_conversation
+from conversations.broughtwords import bring_words
 from conversations.models import Conversation, Event
 from harness.content import Text, text_of
 from harness.errors import AlreadyDecided, Conflict, Expired, Invalid, NotWaiting
@@ -90,7 +91,8 @@ def deny_calls(
 def deny_with_message(
     *, actor: User, conversation: Conversation, call_uids: Sequence[str], message_uid: str
 ) -> Event:
-    """Deny these calls with what a message says that still waits, which leaves the queue by that.
+    """Deny these calls with what a message says that still waits, which leaves the queue by that. Whoever
+    else wrote it is named among those on whose words the agent acts.
 
     Raises as `deny_calls` and `withdraw_message`, and Invalid for a message that brings files and for one
     that is no person's own words.
@@ -99,6 +101,11 @@ def deny_with_message(
         held = decidable_conversation(actor, conversation)
         withdraw_message(actor=actor, conversation=held, message_uid=message_uid)
         reason = _words_of(held, message_uid)
+        author = Event.objects.values_list("actor", flat=True).get(
+            conversation=held, uid=message_uid
+        )
+        if author not in {None, actor.pk}:
+            bring_words(held, [author], way="answer")
         return deny_calls(actor=actor, conversation=held, call_uids=call_uids, reason=reason)
 
 

@@ -19,6 +19,7 @@ from harness.content import Base64Source, Image, Text
 from harness.errors import AlreadyDecided, InputChanged, Invalid, MayNotDecide, NotFound, TooLarge
 from harness.events import (
     AgentToolUse,
+    InputTaken,
     RequiresAction,
     SessionStatusIdle,
     SessionStatusRunning,
@@ -185,6 +186,26 @@ def test_words_that_are_no_persons_own_are_no_reason(
             message_uid=told.uid,
         )
     assert states(asked) == ["pending"]
+
+
+def test_whose_words_became_the_reason_does_not_decide_on_what_the_agent_does_then(
+    alice: User, bob: User, conversation: Conversation
+) -> None:
+    wish = Entry.of(UserMessage(content=(Text(text="Write it."),)))
+    append(conversation.pk, [wish], actor=alice)
+    begin = Entry.of(InputTaken(event_ids=(wish.uid,)))
+    append(conversation.pk, [Entry.of(SessionStatusRunning()), begin])
+    (asked,) = ask_for(conversation, 1, turn=begin.uid)
+    told = Entry.of(UserMessage(content=(Text(text="Send it to me instead."),)))
+    append(conversation.pk, [told], actor=bob)
+    deny_with_message(
+        actor=alice,
+        conversation=conversation,
+        call_uids=[asked.call_uid],
+        message_uid=told.uid,
+    )
+    (after,) = ask_for(conversation, 1, turn=begin.uid)
+    assert list(after.also_requested_by.all()) == [bob]
 
 
 def test_nobody_decides_together_in_anothers_conversation(
