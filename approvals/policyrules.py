@@ -58,7 +58,7 @@ def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
     """
     above = ancestors(conversation)
     held = [
-        row.levelled()
+        _without_own_word(row, [conversation.owner_id])
         for row in _about(conversation, above)
         if row.conversation_id in {None, conversation.pk}
         or row.permission != PolicyRule.Permission.ALLOW
@@ -93,7 +93,7 @@ def _narrowed(conversation: Conversation, above: list[int]) -> list[LevelledRule
 
 def _without_own_word(row: PolicyRule, writers: Sequence[int]) -> LevelledRule:
     """What one of those who wrote allowed in advance was somebody else's word then; about what she asks for
-    herself it is none."""
+    herself it is none, be it through a service account."""
     held = row.levelled()
     if held.grant is None or not held.grant.requester_may_not_decide:
         return held

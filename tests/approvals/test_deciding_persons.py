@@ -15,8 +15,9 @@ from agents.models import Environment
 from approvals.actions.approvals import decide_approval
 from approvals.actions.rules import save_rule
 from approvals.models import Approval, PolicyRule
+from approvals.policyrules import rules_for
 from conversations.actions.conversations import create_conversation
-from conversations.models import Event
+from conversations.models import Conversation, Event
 from harness.errors import Declined, Invalid, MayNotDecide
 from tests.approvals.asking import a_reviewer, asks
 from tests.approvals.test_approval_doors import DOORS
@@ -91,6 +92,23 @@ def test_the_requester_does_not_decide_through_her_service_account(
         allow(robot, asked)
 
     assert not allowed(asked)
+
+
+def test_what_she_allowed_in_advance_settles_nothing_once_the_account_that_asks_is_hers_too(
+    alice: User, acme: Organisation, asked_of_robot: Callable[..., Approval]
+) -> None:
+    asked = asked_of_robot(requester_may_not_decide=True)
+    other = a_reviewer(acme)
+    allow(other, asked, scope="conversation")
+
+    def granted() -> list[bool]:
+        held = rules_for(Conversation.objects.get(pk=asked.conversation_id))
+        return [each.grant.requester_may_not_decide for each in held if each.grant]
+
+    assert granted() == [True]
+    membership = Membership.objects.get(organisation=acme, user=other)
+    change_role(actor=alice, membership=membership, role=Role.ADMIN)
+    assert granted() == [False]
 
 
 def test_who_manages_the_account_that_asks_is_its_requester(
