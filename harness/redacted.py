@@ -45,7 +45,7 @@ SUMMARY_REMOVED = (
 
 def redacted(event: Event) -> Event:
     """The same event without what it said: its ids, its place and what followed from it stay. So does that
-    others wrote it, as what the agent made of it may.
+    others wrote it, as what the agent made of it may, and that somebody said what a summary was to dwell on.
 
     An event that says nothing of its own comes back as it is, one that was redacted before as well.
     """
@@ -98,7 +98,7 @@ def redacted(event: Event) -> Event:
             why = details.model_copy(update={"message": REMOVED, "hint": ""})
             return event.model_copy(update={"stop_details": why})
         case CompactionRequested():
-            return event.model_copy(update={"focus": ""})
+            return event.model_copy(update={"focus": event.focus and REMOVED})
         case CompactionSkipped():
             return event.model_copy(update={"detail": ""})
         case AgentThreadContextCompacted():
