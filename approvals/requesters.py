@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from django.db.models import Q
 
+from conversations.branches import counting
 from conversations.models import Conversation, Event
 from conversations.writers import SAID, by_people
-from harness.events import InputTaken
+from harness.events import InputTaken, SpanOutcomeEvaluationEnd
 
 
 def writers_of_turn(conversation: Conversation, turn: str) -> set[int]:
@@ -21,18 +22,24 @@ def writers_of_turn(conversation: Conversation, turn: str) -> set[int]:
     if begin is not None:
         taken = [row.value for row in log.filter(type="x.input_taken", seq__gte=begin.seq)]
         uids = {uid for one in taken if isinstance(one, InputTaken) for uid in one.event_ids}
-        if said.filter(uid__in=uids).count() == len(uids):
+        # What an agent says is stored as its owner's, whose words it need not be.
+        by_people_alone = said.filter(uid__in=uids).exclude(payload__by_agent=True)
+        if by_people_alone.count() == len(uids):
+            pursued = _pursued_at(conversation, begin)
             answers = Q(type="user.custom_tool_result", seq__gt=begin.seq)
-            said = said.filter(Q(uid__in={*uids, *_pursued_in(conversation)}) | answers)
+            said = said.filter(Q(uid__in={*uids, *pursued}) | answers)
     return set(said.values_list("actor", flat=True))
 
 
-def _pursued_in(conversation: Conversation) -> list[str]:
-    """The id of the outcome that turns work towards whoever begins them: the last one, until it is judged for
-    good."""
-    log = Event.objects.filter(conversation=conversation)
-    last = log.filter(type="user.define_outcome").order_by("-seq").first()
-    if last is None:
-        return []
-    ends = log.filter(type="span.outcome_evaluation_end", seq__gt=last.seq)
-    return [] if ends.exclude(payload__result="needs_revision").exists() else [last.uid]
+def _pursued_at(conversation: Conversation, begin: Event) -> list[str]:
+    """The ids of outcomes not judged for good as a turn began: whoever began it, it works towards them, and
+    after their last judgement as that says."""
+    log = counting(conversation).filter(seq__lt=begin.seq)
+    ends = [row.value for row in log.filter(type="span.outcome_evaluation_end")]
+    over = {
+        end.outcome_id
+        for end in ends
+        if isinstance(end, SpanOutcomeEvaluationEnd) and end.result != "needs_revision"
+    }
+    defined = log.filter(type="user.define_outcome")
+    return [row.uid for row in defined if row.payload["outcome_id"] not in over]

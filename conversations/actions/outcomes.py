@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from conversations.actions.messages import title_from
 from conversations.actions.own import writable_conversation
+from conversations.branches import counting
 from conversations.judging import history_of
 from conversations.log import append
 from conversations.models import Conversation, Event
@@ -155,7 +156,7 @@ def _said(text: str, field: str, most: int) -> str:
 def _is_pursued(conversation: Conversation) -> bool:
     """Whether one waits or is worked on, on the path that counts. The log is read whole only where the last
     one defined has not ended."""
-    log = Event.objects.filter(conversation=conversation)
+    log = counting(conversation)
     last = log.filter(type="user.define_outcome").order_by("-seq").first()
     if last is None:
         return False

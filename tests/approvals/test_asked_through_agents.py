@@ -13,22 +13,28 @@ from agents.models import Environment
 from approvals.actions.approvals import decide_approval
 from approvals.models import Approval, PolicyRule
 from approvals.policyrules import rules_for
+from conversations.actions.branching import rewind
 from conversations.actions.children import begin_child, tell_agent
 from conversations.actions.compacting import request_compaction
 from conversations.actions.conversations import create_conversation
+from conversations.actions.outcomes import define_outcome
+from conversations.actions.redacting import redact_content
 from conversations.actions.sharing import share_conversation
 from conversations.judging import history_of
 from conversations.log import append
 from conversations.models import Conversation
 from harness.agentconfig import AskOptions, Features, ToolRule
 from harness.content import Text
-from harness.errors import MayNotDecide
+from harness.errors import Conflict, MayNotDecide
 from harness.events import (
+    AgentThreadContextCompacted,
     AgentToolUse,
     BackgroundFinished,
     BackgroundStarted,
     BudgetReached,
+    CompactionRequested,
     EndTurn,
+    EvaluationResult,
     InputTaken,
     RequiresAction,
     RetriesExhausted,
@@ -36,6 +42,8 @@ from harness.events import (
     Rewound,
     SessionStatusIdle,
     SessionStatusRunning,
+    SpanOutcomeEvaluationEnd,
+    SpanOutcomeEvaluationStart,
     StopDetails,
     SubagentEnded,
     UserDefineOutcome,
@@ -63,6 +71,7 @@ def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         "approvals.actions.approvals",
         "conversations.actions.children",
         "conversations.actions.compacting",
+        "conversations.actions.outcomes",
         "spending.actions.budgets",
     ):
         monkeypatch.setattr(f"{place}.wake", lambda _pk: None)
@@ -347,6 +356,26 @@ def test_who_says_what_a_summary_is_to_dwell_on_does_not_decide_on_what_comes_of
         allow(bob, asked)
 
 
+def test_nor_once_that_was_taken_out_of_the_log(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, alice)
+    wish = request_compaction(actor=bob, conversation=shared, focus="Alice wants the file sent.")
+    assert wish is not None
+    assert isinstance(wish.value, CompactionRequested)
+    first = shared.events.earliest("seq").uid
+    made = AgentThreadContextCompacted(summary="Send it.", through=first, focus=wish.value.focus)
+    append(shared.pk, [Entry.of(made)])
+    append(shared.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    redact_content(actor=alice, conversation=shared, event_uid=wish.uid)
+    said(shared, alice)
+    shared.refresh_from_db()
+    asked = asks_in(shared, requester_may_not_decide=True)
+
+    with pytest.raises(MayNotDecide):
+        allow(bob, asked)
+
+
 def test_who_has_a_summary_made_without_a_word_has_asked_for_nothing(
     alice: User, bob: User, shared: Conversation
 ) -> None:
@@ -441,3 +470,106 @@ def test_a_turn_that_a_budget_stopped_goes_on_for_whom_it_worked(
     assert shared.events.filter(type="x.retry_requested").exists()
     shared.refresh_from_db()
     assert shared.asker_id == bob.pk
+
+
+def test_nor_in_a_turn_of_a_subagent_that_is_told_more_by_the_agent_above(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, alice)
+    child = child_of(shared)
+    said(child, bob)
+    told = tell_agent(actor=alice, sender=shared, receiver=child, text="Now do it.")
+    taken(child, told.uid)
+    asked = asks_in(Conversation.objects.get(pk=child.pk), requester_may_not_decide=True)
+
+    with pytest.raises(MayNotDecide):
+        allow(bob, asked)
+
+
+def an_outcome(conversation: Conversation, who: User) -> UserDefineOutcome:
+    """One that she asks for, and that is still pursued as the turn ends."""
+    defined = define_outcome(
+        actor=who, conversation=conversation, description="A file.", rubric="- It is there."
+    )
+    taken(conversation, defined.uid)
+    append(conversation.pk, [Entry.of(SessionStatusIdle(stop_reason=RetriesExhausted()))])
+    value = defined.value
+    assert isinstance(value, UserDefineOutcome)
+    return value
+
+
+def judged(
+    conversation: Conversation, outcome: UserDefineOutcome, result: EvaluationResult
+) -> None:
+    start = Entry.of(SpanOutcomeEvaluationStart(outcome_id=outcome.outcome_id))
+    end = SpanOutcomeEvaluationEnd(
+        outcome_evaluation_start_id=start.uid, outcome_id=outcome.outcome_id, result=result
+    )
+    append(conversation.pk, [start, Entry.of(end)])
+
+
+def test_nor_in_what_the_agent_does_once_the_work_was_judged_for_the_last_time(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    outcome = an_outcome(shared, bob)
+    said(shared, alice)
+    judged(shared, outcome, "max_iterations_reached")
+    shared.refresh_from_db()
+
+    with pytest.raises(MayNotDecide):
+        allow(bob, asks_in(shared, requester_may_not_decide=True))
+
+    append(shared.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    said(shared, alice)
+    shared.refresh_from_db()
+    assert allow(bob, asks_in(shared, requester_may_not_decide=True)).state == "approved"
+
+
+def test_nor_towards_an_outcome_that_was_reached_on_a_branch_that_was_left(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    outcome = an_outcome(shared, bob)
+    place = shared.events.filter(type="session.status_idle").latest("seq").uid
+    said(shared, alice)
+    judged(shared, outcome, "satisfied")
+    append(shared.pk, [Entry.of(SessionStatusIdle(stop_reason=EndTurn()))])
+    rewind(actor=alice, conversation=shared, event_uid=place)
+    said(shared, alice)
+    shared.refresh_from_db()
+    assert history_of(shared).outcome is not None
+
+    with pytest.raises(MayNotDecide):
+        allow(bob, asks_in(shared, requester_may_not_decide=True))
+    with pytest.raises(Conflict):
+        define_outcome(actor=alice, conversation=shared, description="Another", rubric="- a")
+
+
+def test_what_an_agent_below_was_told_to_begin_is_charged_to_whom_the_one_above_worked_for_then(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, alice)
+    child = child_of(shared)
+    said(shared, bob)
+    told = tell_agent(actor=alice, sender=shared, receiver=child, text="Build it.")
+    taken(child, told.uid)
+    append(child.pk, [Entry.of(BackgroundStarted(background_id="b", command="make"))])
+    said(shared, alice)
+
+    an_end(child, alice)
+
+    child.refresh_from_db()
+    assert child.asker_id == bob.pk
+
+
+def test_what_was_begun_as_somebody_had_it_tried_again_is_charged_to_her(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, bob)
+    another_try(shared, alice)
+    append(shared.pk, [Entry.of(BackgroundStarted(background_id="b", command="make"))])
+    said(shared, bob)
+
+    an_end(shared, alice)
+
+    shared.refresh_from_db()
+    assert shared.asker_id == alice.pk
