@@ -24,8 +24,10 @@ from accounts.models import User
 from agents.models import Agent, AgentVersion, Environment
 from conversations.actions.messages import stop
 from conversations.actions.sharing import share_conversation
+from conversations.broughtwords import bring_words
 from conversations.kits import choose_provider
 from conversations.models import Conversation, StoredFile
+from conversations.writers import behind
 from harness.errors import AgentError, Conflict, Forbidden, Invalid, NotFound, TooMany
 from jobs.apart import each_apart
 from jobs.dispatch import dispatch
@@ -448,6 +450,11 @@ def _conversation_for(
         vaults=order.vaults,
         messages=said if outcome is None else [*said, outcome],
     )
+    asked_in = item.follows.run.conversation if item and item.follows and item.follows.run else None
+    if asked_in is not None:
+        # An agent asked for it, and may say in it what it was told.
+        bring_words(conversation, behind(asked_in), way="task")
+        conversation.refresh_from_db()
     given = given_in(conversation)
     _require_pinned(order, conversation, given)
     # Who decides may read as well, so that role is given last.

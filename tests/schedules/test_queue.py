@@ -12,8 +12,12 @@ from django.urls import reverse
 
 from accounts.models import Organisation, User
 from agents.models import Agent
+from conversations.log import append
 from conversations.models import Conversation, Event
+from harness.content import Text
 from harness.errors import Conflict, Invalid, LimitReached, NotFound
+from harness.events import UserMessage
+from harness.history import Entry
 from providers.scripted import call, reply
 from schedules import ending, queueing, running
 from schedules.actions.items import add_follow_up, add_item, drop_item, retry_item
@@ -21,6 +25,7 @@ from schedules.actions.orders import pause_order
 from schedules.actions.runs import run_now
 from schedules.models import QueueItem, StandingOrder
 from spending.models import Usage
+from tests.approvals.asking import asks
 from tests.cast import ClientOf
 from tests.conversations.conftest import until
 
@@ -254,6 +259,25 @@ def test_strangers_words_stay_strangers_words_in_a_follow_up(
     second = heartbeat.runs.get(state="started").conversation
     message = Event.objects.filter(conversation=second, type="user.message").order_by("-seq")[0]
     assert message.payload["untrusted_by"] == "a page"
+
+
+def test_whoever_wrote_where_a_follow_up_was_asked_for_does_not_decide_on_what_it_does(
+    heartbeat: StandingOrder, alice: User, bob: User
+) -> None:
+    put(alice, heartbeat, "Begin")
+    tick(NOW)
+    run = heartbeat.runs.get()
+    assert run.conversation is not None
+    said = Entry.of(UserMessage(content=(Text(text="Follow up with this."),)))
+    append(run.conversation.pk, [said], actor=bob)
+    add_follow_up(conversation=run.conversation, text="Send it", now=NOW)
+    end(run, now=NOW)
+    running.begin_queued(NOW)
+    second = heartbeat.runs.get(state="started").conversation
+    assert second is not None
+    assert second.others_wrote
+    asked = asks(second, requester_may_not_decide=True)
+    assert list(asked.also_requested_by.all()) == [bob]
 
 
 def test_a_conversation_without_an_item_has_no_follow_ups(
