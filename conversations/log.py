@@ -538,12 +538,12 @@ def _note_others_beside(conversation: Conversation) -> None:
 
 def _note_asker(conversation: Conversation, row: Event, taken: InputTaken) -> None:
     """Whose words the turn that begins, or goes on, answers: of several the last one's. What the agent
-    above says is said for whom that one answers; what wakes it, for whom it was begun."""
+    above says is said for whom that one answered; what wakes it, for whom it was begun."""
     last = _said_last(conversation, taken)
     if last is not None and not last.payload.get("by_agent"):
         _keep_asker(conversation, last.actor_id)
     elif last is not None and conversation.parent is not None:
-        _keep_asker(conversation, conversation.parent.asker_id)
+        _keep_asker(conversation, _asker_above(conversation.parent, last))
     elif last is None and not taken.steered and (asker := _begun_for(conversation, row)):
         _keep_asker(conversation, asker)
 
@@ -572,10 +572,15 @@ def _begun_for(conversation: Conversation, begin: Event | None) -> int | None:
         if last is not None and not last.payload.get("by_agent"):
             return last.actor_id
         if last is not None and conversation.parent is not None:
-            above = _begins(conversation.parent).filter(created_at__lte=begin.created_at)
-            return _begun_for(conversation.parent, above.first())
+            return _asker_above(conversation.parent, last)
         begin = _begins(conversation).filter(seq__lte=_led_to(conversation, begin)).first()
     return None
+
+
+def _asker_above(parent: Conversation, said: Event) -> int:
+    """For whom it worked as its agent said this to one below."""
+    begin = _begins(parent).filter(created_at__lte=said.created_at).first()
+    return _begun_for(parent, begin) or parent.asker_id
 
 
 def _begins(conversation: Conversation) -> EventQuerySet:

@@ -561,6 +561,20 @@ def test_what_an_agent_below_was_told_to_begin_is_charged_to_whom_the_one_above_
     assert child.asker_id == bob.pk
 
 
+def test_what_an_agent_below_hears_later_is_charged_to_whom_the_one_above_worked_for_as_it_spoke(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, bob)
+    child = child_of(shared)
+    told = tell_agent(actor=alice, sender=shared, receiver=child, text="Then build it.")
+    said(shared, alice)
+
+    taken(child, told.uid)
+
+    child.refresh_from_db()
+    assert child.asker_id == bob.pk
+
+
 def test_what_was_begun_as_somebody_had_it_tried_again_is_charged_to_her(
     alice: User, bob: User, shared: Conversation
 ) -> None:
