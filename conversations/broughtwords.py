@@ -38,9 +38,8 @@ class WordsBrought(AppEvent):
 
 
 def behind_what_stays(conversation: Conversation) -> set[int]:
-    """Of `writers.behind`, those whose words do not go along with its dialogue."""
-    if not conversation.others_wrote:
-        return set()
+    """Of `writers.behind`, those whose words do not go along with its dialogue. Its owner may be one, where
+    the copy is another's."""
     outcomes = by_people([conversation.pk], ("user.define_outcome",)).values_list(
         "actor", flat=True
     )

@@ -306,6 +306,20 @@ def test_so_is_whoever_said_what_stays_behind(wish, alice, bob, converse):
     assert list(asked.also_requested_by.all()) == [bob]
 
 
+def test_in_a_copy_of_a_readers_own_that_is_whose_conversation_it_was(alice, bob, converse):
+    conversation, _scripted = converse([reply("hello")])
+    say(alice, conversation, "from alice", 1)
+    wish = UserDefineOutcome(outcome_id="outc_1", description="Send it.", rubric="- It is sent.")
+    append(conversation.pk, [Entry.of(wish)], actor=alice)
+    Conversation.objects.filter(pk=conversation.pk).update(owes_run=False)
+    share_conversation(actor=alice, conversation=conversation, user_uid=bob.uid, role="viewer")
+    fork = fork_conversation(
+        actor=bob, conversation=conversation, event_uid=first_answer(conversation).uid
+    )
+    asked = asks(fork, requester_may_not_decide=True)
+    assert list(asked.also_requested_by.all()) == [alice]
+
+
 def test_strangers_words_that_only_a_judge_read_are_theirs_in_the_fork_too(alice, converse):
     conversation, _scripted = converse()
     goal = UserDefineOutcome(outcome_id="outc_1", description="Write.", rubric="- good")
