@@ -41,6 +41,7 @@ NEED_NOT = {
         conversations/outputs.find_output
         conversations/outputs.open_output
         conversations/outputs.outputs_of
+        conversations/own.copyable_conversation
         conversations/own.decidable_conversation
         conversations/own.own_conversation
         conversations/own.own_even_ended
@@ -49,7 +50,7 @@ NEED_NOT = {
         conversations/own.require_readable
         conversations/own.require_writable
         conversations/own.writable_conversation
-        conversations/sending.check_inputs
+        programs/sending.check_inputs
         conversations/sharing.people_to_share_with
         conversations/sharing.shares_of
         conversations/stored_files.open_file
