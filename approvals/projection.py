@@ -18,7 +18,7 @@ from audit import record as audit
 from conversations import projections
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Event
-from conversations.writers import writers_beside
+from conversations.writers import behind
 from harness.events import (
     VOIDS_ANSWERS,
     AgentMcpToolUse,
@@ -38,7 +38,6 @@ from tools_app.touches import touched_by
 
 from .deciders import may_be_asked
 from .models import Approval
-from .requesters import writers_of_turn
 from .webhookevents import announce_approval
 
 _WAITING = Prepared(
@@ -155,13 +154,11 @@ def _ask_anew(conversation: Conversation, row: Event, request: ApprovalRequested
 
 
 def _name_authors(conversation: Conversation, approval: Approval) -> None:
-    """Whoever else wrote what the turn answers, and whoever wrote to agents above and below, who say here
-    what they were told."""
-    if not conversation.others_wrote:
-        return
-    people = writers_of_turn(conversation, approval.turn_uid)
-    people |= writers_beside(conversation, approval.root_id)
-    approval.also_requested_by.set(people - {approval.requested_by_id})
+    """Whoever else wrote, in whatever turn: what was said stays before the agent, and may have told it what
+    to do in another one."""
+    if conversation.others_wrote:
+        people = behind(conversation) - {approval.requested_by_id}
+        approval.also_requested_by.set(people)
 
 
 def _void(conversation: Conversation, call_uid: str) -> None:
