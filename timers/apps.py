@@ -12,4 +12,8 @@ class TimersConfig(AppConfig):
 
         from .strip import draw_strip  # noqa: PLC0415
 
-        make_with("timers", draw_strip, on=["x.wake_requested", "x.wake_due", "user.interrupt"])
+        make_with(
+            "timers",
+            draw_strip,
+            on=["x.wake_requested", "x.wake_due", "user.interrupt", "x.rewound"],
+        )

@@ -422,6 +422,7 @@ def test_live_equals_reload_for_a_conversation_of_all_types(
     choices=st.lists(st.integers(0, 200), min_size=1, max_size=40),
     cuts=st.lists(st.integers(0, 200), max_size=12),
 )
+@example(choices=[81, 99, 149], cuts=[1])
 @settings(
     max_examples=examples(60),
     deadline=None,
