@@ -17,7 +17,7 @@ from accounts.models import User
 from accounts.persons import persons_behind
 from conversations.ancestry import ancestors
 from conversations.models import Conversation
-from conversations.writers import behind
+from conversations.writers import behind, others_wrote_around
 from harness.agentconfig import ToolRule
 from harness.rules import Level, LevelledRule, rules_from
 from jobs.prepared import Given, Prepared
@@ -57,14 +57,15 @@ def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
     does not.
     """
     above = ancestors(conversation)
-    held = [
-        _without_own_word(row, [conversation.owner_id])
-        for row in _about(conversation, above)
-        if row.conversation_id in {None, conversation.pk}
-        or row.permission != PolicyRule.Permission.ALLOW
-    ]
-    if conversation.others_wrote:
+    if others_wrote_around(conversation):
         held = _narrowed(conversation, above)
+    else:
+        held = [
+            _without_own_word(row, [conversation.owner_id])
+            for row in _about(conversation, above)
+            if row.conversation_id in {None, conversation.pk}
+            or row.permission != PolicyRule.Permission.ALLOW
+        ]
     configured = [LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules()]
     return (*configured, *held)
 

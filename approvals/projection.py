@@ -156,8 +156,7 @@ def _ask_anew(conversation: Conversation, row: Event, request: ApprovalRequested
 def _name_authors(conversation: Conversation, approval: Approval) -> None:
     """Whoever else wrote, in whatever turn: what was said stays before the agent, and may have told it what
     to do in another one."""
-    if conversation.others_wrote:
-        people = behind(conversation) - {approval.requested_by_id}
+    if people := behind(conversation) - {approval.requested_by_id}:
         approval.also_requested_by.set(people)
 
 

@@ -12,12 +12,21 @@ from django.db.models import Q, QuerySet
 
 from harness.events import AppEvent, CompactionRequested, instructing_types
 from harness.events import Event as EventValue
+from jobs.prepared import Prepared
 
 from .ancestry import TreeOf, root_of
 from .models import Conversation, Event
 
 SAID = ("user.message", "user.define_outcome", "user.custom_tool_result")
 """Types of events by which somebody says what the agent is to act on, each at its place in the dialogue."""
+
+_OTHERS = Prepared(
+    lambda given: (
+        Conversation.objects.order_by()
+        .filter(pk__in=TreeOf(given.root), others_wrote=True)
+        .values_list("pk")[:1]
+    )
+)
 
 Conversations = TreeOf | QuerySet[Any, Any] | Collection[int]
 
@@ -31,9 +40,15 @@ def writers_in(conversations: Conversations) -> set[int]:
 def behind(conversation: Conversation) -> set[int]:
     """The keys of the people whose words its agent may repeat: its owner's, and of whoever else wrote
     anywhere in its tree, since agents say to each other what they were told."""
-    if not conversation.others_wrote:
+    if not others_wrote_around(conversation):
         return {conversation.owner_id}
     return {conversation.owner_id, *writers_in(TreeOf(root_of(conversation)))}
+
+
+def others_wrote_around(conversation: Conversation) -> bool:
+    """Whether others than its owner wrote anywhere in its tree, by now: whoever asks while it works may have
+    loaded it before they did."""
+    return conversation.others_wrote or _OTHERS.exists(root=root_of(conversation))
 
 
 def writers_beside(conversation: Conversation, root: int) -> set[int]:

@@ -20,6 +20,7 @@ from conversations.actions.outcomes import define_outcome
 from conversations.actions.redacting import redact_content
 from conversations.actions.sharing import share_conversation
 from conversations.judging import history_of
+from conversations.kitparts import rules_of
 from conversations.log import append
 from conversations.models import Conversation
 from harness.agentconfig import AskOptions, Features, ToolRule
@@ -226,6 +227,36 @@ def test_what_the_owner_allowed_for_herself_does_not_hold_below_where_others_wro
     assert held(child_of(shared)) == {("write_file", "always_allow")}
     said(shared, bob)
     assert held(child_of(shared)) == held(shared) == {("bash", "always_ask")}
+
+
+def test_nor_in_a_run_that_began_before_nor_in_one_that_worked_below_already(
+    alice: User, bob: User, acme: Organisation, shared: Conversation
+) -> None:
+    PolicyRule.objects.create(
+        scope=PolicyRule.Scope.AGENT,
+        organisation=acme,
+        agent=shared.agent_version.agent,
+        for_user=alice,
+        tool="write_file",
+        permission=PolicyRule.Permission.ALLOW,
+    )
+    said(shared, alice)
+    at_work = [Conversation.objects.get(pk=shared.pk), child_of(shared)]
+    assert all(rules_of(each) for each in at_work)
+
+    said(shared, bob)
+    assert [rules_of(each) for each in at_work] == [(), ()]
+
+
+def test_who_wrote_above_does_not_decide_for_one_that_worked_below_already(
+    alice: User, bob: User, shared: Conversation
+) -> None:
+    said(shared, alice)
+    child = child_of(shared)
+    said(shared, bob)
+
+    with pytest.raises(MayNotDecide):
+        allow(bob, asks_in(child, requester_may_not_decide=True))
 
 
 def test_whoever_asked_is_charged_for_what_agents_below_do_for_her(
