@@ -21,11 +21,13 @@ class ConversationsConfig(AppConfig):
         from .occupation import works_with  # noqa: PLC0415
         from .owncopies import forget_own  # noqa: PLC0415
         from .projections import Turn, follow  # noqa: PLC0415
+        from .readers import ReadersJoined  # noqa: PLC0415
         from .shareends import end_with_membership  # noqa: PLC0415
 
         for kind in fileevents.KINDS:
             know(kind)
         know(WordsBrought)
+        know(ReadersJoined)
         clear_with("conversations", PART)
         count_uses(works_with)
         listen(end_with_its_account)

@@ -1079,6 +1079,10 @@ class AppEvent(BaseEvent):
         """Whether whoever left it may have said by it what an agent is to do."""
         return False
 
+    def outdates(self) -> bool:
+        """Whether what a run has been given no longer holds by it: what follows is another run's."""
+        return False
+
     def asked(self) -> Sequence[tuple[str, int, str]]:
         """Who was asked one after another right before it was stored: a name, milliseconds, and why it
         failed in a word; empty: nobody was."""

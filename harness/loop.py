@@ -25,6 +25,7 @@ from harness.events import (
     AgentMessage,
     AgentThinking,
     AgentThreadContextCompacted,
+    AppEvent,
     BudgetReached,
     CompactionSkipped,
     ContentSetAside,
@@ -150,7 +151,7 @@ class Loop:
         self._stands_back = True
         """Where the service shortens by itself, we do not, as long as prompts fit."""
         self._outdated = False
-        """Somebody changed the agent of this conversation since its kit was made."""
+        """Somebody changed the agent of this conversation, or what it may tell, since its kit was made."""
         self._dialogue = self._new_dialogue()
         self._tried = False
         """Whether this run has done anything: one that begins with a request put off tries it."""
@@ -196,7 +197,7 @@ class Loop:
             await self._compact_as_asked(history.compaction.focus)
         elif history.unanswered():
             await self._answer_calls()
-        elif history.turn.open and (steered := history.steered()):
+        elif history.turn.open and not self._outdated and (steered := history.steered()):
             uids = tuple(entry.uid for entry in steered)
             await self._append_if_unchanged(Entry.of(InputTaken(event_ids=uids, steered=True)))
         elif history.turn.reply_owed and history.running:
@@ -842,7 +843,7 @@ class Loop:
     def _take_in(self, news: Sequence[Entry]) -> None:
         for entry in news:
             self.history.add(entry)
-            if isinstance(entry.event, SessionUpdated) and entry.event.overrides:
+            if _outdates(entry.event):
                 self._outdated = True
         if self.history.interrupt and not self.signal.is_set:
             self.signal.interrupt()
@@ -913,6 +914,12 @@ def _continued(history: History) -> str | None:
 
 def _details(problem: AgentError) -> StopDetails:
     return StopDetails(code=problem.code, message=problem.message, hint=problem.hint)
+
+
+def _outdates(event: Event) -> bool:
+    if isinstance(event, SessionUpdated):
+        return bool(event.overrides)
+    return isinstance(event, AppEvent) and event.outdates()
 
 
 def with_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:

@@ -17,6 +17,7 @@ from audit.record import about_setting
 from conversations.actions.own import own_even_ended, require_readable
 from conversations.models import Conversation, Share, ShareRole
 from conversations.models.share import WRITING
+from conversations.readers import tell_runs
 from harness.errors import Conflict, Invalid, LimitReached, NotFound
 from jobs.prepared import Prepared
 from live.hub import hub
@@ -49,6 +50,7 @@ def share_conversation(
         _require_no_vaults(held, chosen)
         person = _member(held, user_uid) if user_uid else None
         share = Share.objects.filter(conversation=held, user=person).first()
+        joins = share is None
         if share is None:
             if Share.objects.filter(conversation=held).count() >= MOST_SHARES:
                 raise LimitReached(
@@ -61,6 +63,8 @@ def share_conversation(
             return share
         share.role = chosen
         share.save()
+        if joins:
+            tell_runs(held)
         _tell(AuditEntry.Action.CONVERSATION_SHARED, actor, held, share)
     return share
 

@@ -513,6 +513,25 @@ def test_others_who_read_along_keep_a_persons_own_memory_out(converse, alice, bo
     assert result(conversation) == "Nothing is remembered about this."
 
 
+def test_who_is_let_in_while_it_works_is_answered_without_a_persons_own_memory(
+    converse, alice, bob, acme
+):
+    known(alice, acme)
+    hold = Hold()
+    conversation, script = converse([reply(said("In Lisbon", hold)), reply("I do not know.")])
+    post_message(actor=alice, conversation=conversation, text="Where is the office of Acme?")
+    until(hold.reached.is_set)
+    share_conversation(
+        actor=alice, conversation=conversation, user_uid=bob.uid, role=ShareRole.WRITER
+    )
+    post_message(actor=bob, conversation=conversation, text="What else is known of that office?")
+    hold.release.set()
+    rested(conversation, 2)
+    first, second = script.requests
+    assert "is in Lisbon" in first.system
+    assert "is in Lisbon" not in second.system
+
+
 def test_nothing_of_alices_reaches_mallory_by_any_tool(
     converse, alice, acme, mallory, elsewhere, client_of
 ):
