@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.current_organisation import SHOWN
-from conversations.actions.messages import edit_message, post_message
+from conversations.actions.messages import edit_message, post_message, steer_message
 from conversations.actions.sharing import share_conversation
 from conversations.log import append
 from conversations.models import Conversation, ShareRole
@@ -530,6 +530,27 @@ def test_who_is_let_in_while_it_works_is_answered_without_a_persons_own_memory(
     first, second = script.requests
     assert "is in Lisbon" in first.system
     assert "is in Lisbon" not in second.system
+
+
+def test_nor_do_her_words_join_a_turn_that_has_it(converse, alice, bob, acme):
+    known(alice, acme)
+    hold = Hold()
+    conversation, script = converse(
+        [reply(said("Hm", hold), call("list_files")), reply("In Lisbon."), reply("Of what?")]
+    )
+    post_message(actor=alice, conversation=conversation, text="Where is the office of Acme?")
+    until(hold.reached.is_set)
+    share_conversation(
+        actor=alice, conversation=conversation, user_uid=bob.uid, role=ShareRole.WRITER
+    )
+    row = post_message(actor=bob, conversation=conversation, text="What else is known?")
+    steer_message(actor=bob, conversation=conversation, message_uid=row.uid)
+    hold.release.set()
+    rested(conversation, 2)
+    told = [
+        ("is in Lisbon" in each.system, "else" in str(each.messages)) for each in script.requests
+    ]
+    assert told == [(True, False), (True, False), (False, True)]
 
 
 def test_nothing_of_alices_reaches_mallory_by_any_tool(
