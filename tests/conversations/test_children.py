@@ -11,11 +11,12 @@ from chat.presentation import frames
 from conversations.actions.children import answer_of, begin_child, tell_agent
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message
+from conversations.actions.sharing import share_conversation
 from conversations.models import Conversation
 from harness.content import text_of
 from harness.errors import Conflict, Invalid, NotFound
-from providers.scripted import call, reply
-from tests.conversations.conftest import Converse, rested
+from providers.scripted import Hold, call, reply, say
+from tests.conversations.conftest import Converse, rested, types, until
 from tests.conversations.strangers import more_tools, then_send, turn, upload, why_it_asks
 
 __all__ = ["more_tools"]
@@ -54,6 +55,22 @@ def test_a_child_begins_with_what_its_parent_had_read(
     reason = why_it_asks(rested(child))
     assert "(notes.txt: it was uploaded, by way of the agent above)" in reason
     assert child.parent == parent
+
+
+def test_a_child_at_work_hears_that_somebody_was_let_in_above(
+    alice: User, bob: User, converse: Converse, environment: Environment
+) -> None:
+    parent, _ = converse()
+    hold = Hold()
+    playing, _ = converse([reply(say("Hm", hold))])
+    child = child_of(parent, playing, environment)
+    until(hold.reached.is_set)
+
+    share_conversation(actor=alice, conversation=parent, user_uid=bob.uid, role="viewer")
+
+    hold.release.set()
+    assert "x.readers_joined" in types(rested(child))
+    assert not parent.events.filter(type="x.readers_joined").exists(), "it does not work"
 
 
 def test_a_child_of_a_parent_that_read_nothing_is_not_asked_about(
