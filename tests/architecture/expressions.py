@@ -13,14 +13,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
 from reading.linear import linear
 from tests.architecture.sources import MODULES, parsed
 
-_parser: Any = re._parser
-_constants: Any = re._constants
+_parser: Any = import_module("re._parser")
+_constants: Any = import_module("re._constants")
 
 CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 
