@@ -66,12 +66,14 @@ def _decides_there(actor: User, conversation: Conversation) -> bool:
 
 
 def _is_requester(actor: User, approval: Approval) -> str:
-    """In what way she is the person the agent works for, or wrote what it answers; empty when she is not."""
+    """In what way she is the person the agent works for, or wrote to its agent; empty when she is not."""
     if actor.pk == approval.requested_by_id:
         return _("The rule that asks wants somebody else than the person the agent works for.")
     others = list(approval.also_requested_by.all()) if approval.pk else []
     if actor in others:
-        return _("The rule that asks wants somebody else than who wrote what led to this call.")
+        return _(
+            "The rule that asks wants somebody else than those who wrote to the agent, here or beside it."
+        )
     requesters = [approval.requested_by, *others]
     if not (actor.is_service or any(one.is_service for one in requesters)):
         return ""

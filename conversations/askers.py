@@ -52,10 +52,12 @@ def _begun_for(conversation: Conversation, begin: Event | None) -> int | None:
     for _turn in range(LOOKED_BACK):
         if begin is None:
             return None
-        value = begin.value
-        if isinstance(value, Rewound | RetryRequested) and not getattr(value, "resumed", False):
-            return begin.actor_id
-        last = _said_last(conversation, value) if isinstance(value, InputTaken) else None
+        last = None
+        match begin.value:
+            case Rewound() | RetryRequested(resumed=False):
+                return begin.actor_id
+            case InputTaken() as taken:
+                last = _said_last(conversation, taken)
         if last is not None and not last.payload.get("by_agent"):
             return last.actor_id
         if last is not None and conversation.parent is not None:

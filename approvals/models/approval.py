@@ -146,7 +146,7 @@ class Approval(models.Model):
     )
     """The person the agent works for."""
     also_requested_by = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="+")
-    """Who else wrote what the turn answers."""
+    """Who else wrote anywhere in its tree, whatever turn it was."""
     assignee = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.SET_NULL,

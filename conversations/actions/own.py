@@ -44,28 +44,17 @@ def own_conversation(actor: User, conversation: Conversation) -> Conversation:
 
 def writable_conversation(actor: User, conversation: Conversation) -> Conversation:
     """`own_conversation`, also for whom its owner lets write in it, with an agent that is hers to use."""
-    held = _HELD.first(user=actor.pk, pk=conversation.pk)
-    if held is None:
-        held = _locked(Conversation.objects.writable_by(actor), conversation)
-        _require_agent(actor, held)
-    return _open(held, actor, conversation)
+    return _held(actor, conversation, Conversation.objects.writable_by(actor), by_agent=True)
 
 
 def copyable_conversation(actor: User, conversation: Conversation) -> Conversation:
     """`own_conversation`, also for whoever may read it, with an agent that is hers to use."""
-    held = _HELD.first(user=actor.pk, pk=conversation.pk)
-    if held is None:
-        held = _locked(Conversation.objects.visible_to(actor), conversation)
-        _require_agent(actor, held)
-    return _open(held, actor, conversation)
+    return _held(actor, conversation, Conversation.objects.visible_to(actor), by_agent=True)
 
 
 def decidable_conversation(actor: User, conversation: Conversation) -> Conversation:
     """`own_conversation`, also for whom its owner lets answer calls in it."""
-    held = _HELD.first(user=actor.pk, pk=conversation.pk)
-    if held is None:
-        held = _locked(Conversation.objects.decidable_by(actor), conversation)
-    return _open(held, actor, conversation)
+    return _held(actor, conversation, Conversation.objects.decidable_by(actor))
 
 
 def own_even_ended(actor: User, conversation: Conversation, *, lock: bool = False) -> Conversation:
@@ -101,6 +90,18 @@ def require_readable(actor: User, conversation: Conversation) -> None:
     """NotFound unless the actor may read it."""
     if not _READABLE.exists(user=actor.pk, pk=conversation.pk):
         raise NotFound(_("There is no such conversation."))
+
+
+def _held(
+    actor: User, conversation: Conversation, others: ConversationQuerySet, *, by_agent: bool = False
+) -> Conversation:
+    """Her own, or one of `others`; `by_agent`: whose agent is to work for her there."""
+    held = _HELD.first(user=actor.pk, pk=conversation.pk)
+    if held is None:
+        held = _locked(others, conversation)
+        if by_agent:
+            _require_agent(actor, held)
+    return _open(held, actor, conversation)
 
 
 def _locked(rows: ConversationQuerySet, conversation: Conversation) -> Conversation | None:

@@ -18,7 +18,7 @@ from memory.retrieval.question import QUESTION_LIMIT
 
 from .chosen import chosen_service
 from .contract import Embedder, Vectors
-from .paying import Payer, hold, settle, tokens_at_most
+from .paying import Payer, hold, likely_tokens, settle, tokens_at_most
 from .service import Unanswered
 
 SECONDS = 1.5
@@ -65,13 +65,13 @@ def look_up(payer: Payer, user: int, text: str, *, seconds: float = SECONDS) -> 
         try:
             made = service.ask([text], seconds=seconds)
         except Unanswered as problem:
-            settle(call, _likely(text) if problem.counted else 0)
+            settle(call, likely_tokens([text]) if problem.counted else 0)
             _let_rest(service.name, max(REST, problem.wait))
             logger.warning(
                 "the service of embeddings: %s; words alone find what they find", problem
             )
             return False
-        settle(call, _likely(text) if made.tokens is None else made.tokens)
+        settle(call, likely_tokens([text]) if made.tokens is None else made.tokens)
     finally:
         _waiting.release()
     with _holding:
@@ -79,10 +79,6 @@ def look_up(payer: Payer, user: int, text: str, *, seconds: float = SECONDS) -> 
         while len(_kept) > KEPT:
             _kept.popitem(last=False)
     return True
-
-
-def _likely(text: str) -> int:
-    return tokens_at_most(text) // 2 + 1
 
 
 def _key(name: str, user: int, text: str) -> _Key:

@@ -174,7 +174,7 @@ def _asked(service: Service, texts: list[str], call: str, tokens: int) -> list[V
             made = service.ask(some)
         except Unanswered as problem:
             if problem.counted:
-                used += _likely(some)
+                used += paying.likely_tokens(some)
             if not problem.texts:
                 raise
             if len(some) > 1:
@@ -184,17 +184,13 @@ def _asked(service: Service, texts: list[str], call: str, tokens: int) -> list[V
                 takes_others()
                 return [service.nothing()]
             return ask([some[0][: min(len(some[0]), service.reads) // 2]])
-        used += _likely(some) if made.tokens is None else made.tokens
+        used += paying.likely_tokens(some) if made.tokens is None else made.tokens
         return list(made.vectors)
 
     try:
         return ask(texts)
     finally:
         paying.settle(call, min(used, 4 * tokens))
-
-
-def _likely(texts: Sequence[str]) -> int:
-    return sum(paying.tokens_at_most(text) for text in texts) // 2
 
 
 def _claim(name: str, holder: str) -> EmbeddingClaim | None:
