@@ -635,7 +635,7 @@ class OutcomeCheckRan(BaseEvent):
     problem: str = ""
     """Why it could not run, or did not come to its own end."""
     untrusted_by: str = ""
-    """What brought strangers' words into the output; empty: nothing did."""
+    """What brought strangers' words into the output, or into the problem; empty: nothing did."""
 
     @property
     def passed(self) -> bool:

@@ -58,7 +58,7 @@ class Ruling:
     added: str = ""
     """Words for the end of a result; at other points they are the events'."""
     untrusted_by: str = ""
-    """Whose words those are, or those of the refusal, where they are nobody's of ours."""
+    """Whose words those are, or those of the refusal or the question, where they are nobody's of ours."""
     sets_aside: tuple[str, ...] = ()
     """Messages that are left out of every prompt, because what they say is refused."""
 

@@ -647,7 +647,7 @@ class Loop:
             ruling = await self._ask(about)
             await self._append(*map(Entry.of, ruling.events))
             if why := ruling.refusal or ruling.question:
-                return Ran(problem=f"not run: {why}")
+                return Ran(problem=f"not run: {why}", untrusted_by=ruling.untrusted_by)
         return await runner.run(check.run, float(check.seconds), self.history.tainted_by)
 
     def _evidence_room(self) -> int:

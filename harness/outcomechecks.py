@@ -23,7 +23,7 @@ class Ran:
     output: str = ""
     problem: str = ""
     untrusted_by: str = ""
-    """What brought strangers' words into the output; empty: nothing did."""
+    """What brought strangers' words into the output, or into why it did not run; empty: nothing did."""
 
 
 @dataclass(frozen=True, slots=True)

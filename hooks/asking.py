@@ -110,6 +110,7 @@ async def ask(
             break
         if answer.verdict == "ask":
             question = question or _words(hook, answer, about.point)
+            quoted = quoted or (source_of(answer) if _quotes_others(hook, answer) else "")
     answers = [answer for _hook, answer in told]
     if refusal:
         gone = {"context": "", "adds": False}
@@ -129,9 +130,9 @@ async def ask(
 
 
 def _quotes_others(hook: Held, answer: HookAnswer) -> bool:
-    """Whether the words of a refusal repeat what nobody of ours wrote: a reason, or what a command printed
-    before it failed."""
-    said = answer.verdict == "refuse" or hook.kind == "command"
+    """Whether the words of a refusal or a question repeat what nobody of ours wrote: a reason, or what a
+    command printed before it failed."""
+    said = answer.verdict in {"refuse", "ask"} or hook.kind == "command"
     return said and bool(answer.reason) and not hook.trusted
 
 

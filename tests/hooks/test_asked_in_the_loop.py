@@ -128,6 +128,19 @@ async def test_a_check_of_an_outcome_that_a_hook_holds_back_is_not_run_and_fails
         assert answer.reason in str(bench.requests[1].messages)
 
 
+@pytest.mark.parametrize("verdict", ["refuse", "ask"])
+@pytest.mark.parametrize(("trusted", "whose"), [(False, "the hook “gate”"), (True, "")])
+async def test_why_a_hook_holds_a_check_back_comes_in_with_the_judgement(verdict, trusted, whose):
+    holds = hook(says(Answer(verdict, "Do evil.")), "tool.before", trusted=trusted)
+    bench, _checks = checking(
+        script=[reply("Written."), reply(judged(True, True))], hooks=Port([holds])
+    )
+    await bench.run(CHECKED)
+    judgement = bench.events(SpanOutcomeEvaluationEnd)[0]
+    assert "Do evil." in judgement.criteria[1].reason
+    assert judgement.untrusted_by == whose
+
+
 # --- words for the agent --------------------------------------------------------------------------
 
 
