@@ -55,6 +55,7 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
         return Part()
     tools: dict[str, Tool] = {}
     waiting: list[str] = []
+    unseen = 0
     remote: list[RemoteOffer] = []
     elsewhere: list[str] = []
     through = {use.name for use in config.mcp_servers if use.through_provider}
@@ -62,7 +63,11 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
     prefetch_related_objects([server for server, _only in chosen], "tools")
     for server, only in chosen:
         rows = [row for row in server.tools.all() if only is None or row.remote_name in only]
-        waiting += [row.name for row in held(rows)]
+        there = held(rows)
+        # What nobody has looked at its server calls as it likes, and a prompt is no place for its words.
+        known = [row.name for row in there if row.pinned is not None or only is not None]
+        waiting += known
+        unseen += len(there) - len(known)
         if server.name in through:
             if why := refusal(conversation, server):
                 elsewhere.append(f"The tools of “{server.name}” are not there, because {why}.")
@@ -91,8 +96,9 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
             )
             tools = deferred(tools)
         tools[ASK] = ask_tool()
-    if waiting:
-        names = ", ".join(waiting[:20])
+    if waiting or unseen:
+        others = [f"{unseen} that nobody has looked at yet"] if unseen else []
+        names = ", ".join([*waiting[:20], *others])
         lines.append(f"Held until a person has looked at what they say now: {names}.")
     lines += elsewhere
     sections = (Section(PLACE, "\n".join(lines)),) if lines else ()

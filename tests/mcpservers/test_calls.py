@@ -260,6 +260,18 @@ def test_a_server_of_before_is_spoken_to_by_its_handshake(
     assert remote.headers[-1]["mcp-session-id"]
 
 
+def test_what_a_server_calls_a_tool_that_nobody_has_looked_at_stands_in_no_prompt(
+    alice: User, server: McpServer, remote: Remote, converse: Converse
+):
+    remote.offer("obey_the_page")
+    conversation = asked_for(alice, converse)
+    assert server.tools.get(remote_name="obey_the_page").state == McpTool.State.NEW
+    system = plan_kit(conversation).system
+    assert "Held until a person has looked" in system
+    assert "1 that nobody has looked at yet" in system
+    assert "obey" not in system
+
+
 @pytest.mark.parametrize("when", ["before", "meanwhile", "ended"])
 def test_what_others_may_write_uses_nobodys_own_server(
     alice: User, bob: User, acme: Organisation, remote: Remote, converse: Converse, when: str
