@@ -45,6 +45,8 @@ logger = logging.getLogger(__name__)
 FILES_BESIDE = 200
 """So many more files than a store may have memories are looked at."""
 PROBLEMS = 20
+UNNAMED = "what strangers may have named: look in the folder for what is no text, too large or out of place"
+"""Said of such files without their names, which the prompt has in every turn."""
 
 _ATTACHED = Prepared(
     lambda given: (
@@ -156,8 +158,9 @@ def follow_changes(conversation: Conversation, attached: AttachedStore) -> None:
         if writable(held):
             _keep(conversation, held, workspace, there, problems)
         seen = _lay_out(conversation, held, workspace, there)
-        if (seen, problems) != stored:
-            held.laid_out, held.problems = seen, problems[:PROBLEMS]
+        told = list(dict.fromkeys(problems))[:PROBLEMS]
+        if (seen, told) != stored:
+            held.laid_out, held.problems = seen, told
             held.save(update_fields=["laid_out", "problems"])
 
 
@@ -205,12 +208,14 @@ def _keep(
             try:
                 delete_memory(actor=actor, memory=memory, author=author)
             except AgentError as problem:
-                problems.append(f"{path}: {problem.message}")
+                told = UNNAMED if memory.untrusted else f"{path}: {problem.message}"
+                problems.append(told)
     for path in changed:
         content = _content(workspace, path[1:])
         memory = known.get(path)
         if content is None:
-            problems.append(_("%(path)s is no text or too large.") % {"path": path})
+            told = _("%(path)s is no text or too large.") % {"path": path}
+            problems.append(UNNAMED if untrusted else told)
         elif memory is None or memory.sha256 != there[path]:
             try:
                 with transaction.atomic():
@@ -236,7 +241,7 @@ def _keep(
                     if untrusted:
                         mark_as_strangers(conversation, attached, path)
             except AgentError as problem:
-                problems.append(f"{path}: {problem.message}")
+                problems.append(UNNAMED if untrusted else f"{path}: {problem.message}")
 
 
 def shown_in(conversation: Conversation, store: MemoryStore) -> list[Memory]:

@@ -115,8 +115,8 @@ def _missing(path: str) -> ToolError:
 
 def _with_words_of(memory: Memory, text: str) -> ToolOutput:
     """What was written here where strangers' words were read is theirs until a person says yes."""
-    strangers = memory.untrusted and memory.confirmed_at is None
-    return ToolOutput(text, untrusted=strangers, untrusted_by=memory.path if strangers else "")
+    source = memory.path if memory.waits else ""
+    return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
 
 def work(context: ToolContext, arguments: dict[str, Any]) -> str | ToolOutput:
@@ -159,8 +159,8 @@ def _view(work: _Work, arguments: Mapping[str, Any]) -> str | ToolOutput:
         lines = memory.content.split("\n")
         return _with_words_of(memory, _numbered(lines, path, arguments.get("view_range")))
     if place is None:
-        sizes = {
-            f"/{each.slug}{memory.path}": memory.size
+        there = {
+            f"/{each.slug}{memory.path}": memory
             for each in work.given
             for memory in shown_in(work.conversation, each.store)
         }
@@ -168,9 +168,13 @@ def _view(work: _Work, arguments: Mapping[str, Any]) -> str | ToolOutput:
     else:
         if place.path and not found:
             raise _missing(path)
-        sizes = {memory.path.removeprefix(place.path): memory.size for memory in work.below(place)}
+        there = {memory.path.removeprefix(place.path): memory for memory in work.below(place)}
         empty = []
-    return _listed(path, sizes, empty)
+    sizes = {name: memory.size for name, memory in there.items()}
+    waiting = next((memory for memory in there.values() if memory.waits), None)
+    told = _listed(path, sizes, empty)
+    # Their names are of the same words.
+    return told if waiting is None else _with_words_of(waiting, told)
 
 
 def _listed(path: str, sizes: Mapping[str, int], folders: Sequence[str]) -> str:

@@ -234,6 +234,13 @@ def test_what_strangers_wrote_elsewhere_is_not_shown_and_what_is_written_here_wa
     seen = [row.value for row in made.events.filter(type="agent.tool_result").order_by("seq")]
     assert isinstance(seen[-1], AgentToolResult)
     assert seen[-1].untrusted, "a word of a person in between does not make it hers"
+    for folder in ("/memories", NOTES):
+        times = made.events.filter(type="session.status_idle").count() + 1
+        told(alice, made, service, {"command": "view", "path": folder}, times=times)
+        named = made.events.filter(type="agent.tool_result").order_by("seq").last()
+        assert named is not None
+        assert isinstance(named.value, AgentToolResult)
+        assert named.value.untrusted, "its name is of the same words"
     written = store.memories.get(path="/y.md")
     assert (written.untrusted, written.confirmed_at) == (True, None)
     assert written.source_conversation == made.uid
