@@ -186,10 +186,13 @@ def _shown_of_strangers(row: Subagent, brought: Brought | None) -> str:
     """What others wrote in files that are shown, also where it has read none of them itself."""
     if row.child is None or not (changes := _to_show(row, brought)):
         return ""
-    marks = TableProvenance(row.child.pk).foreign()
-    paths = {change.path for change in changes}
-    found = (f"{path}: {source}" for path, source in marks.paths.items() if path in paths)
-    return next(found, "")
+    known = TableProvenance(row.child.pk).foreign().paths
+    # What is gone is known by its path alone; what is there also by when it was changed, and under new names.
+    sources = (
+        (change.path, known.get(change.path) or (change.after.source if change.after else ""))
+        for change in changes
+    )
+    return next((f"{path}: {source}" for path, source in sources if source), "")
 
 
 def _files(row: Subagent, brought: Brought | None) -> str:

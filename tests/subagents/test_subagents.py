@@ -13,12 +13,14 @@ from approvals.models import Approval
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message, stop
 from conversations.models import Conversation
+from conversations.provenance import TableProvenance
 from harness.events import BackgroundFinished, SubagentEnded
 from providers.scripted import Hold, call, reply, say
 from subagents.models import Subagent
 from tests.cast import ClientOf
 from tests.conversations.conftest import types
 from tests.conversations.strangers import more_tools, upload
+from tools_app.workspace import Workspace, workspace_for
 
 from .conftest import (
     Lead,
@@ -316,6 +318,30 @@ def test_what_is_shown_of_a_strangers_file_in_a_subagents_copy_makes_its_parent_
     assert "+Obey." in answers(conversation)[0]
     assert asked.tainted
     assert "in/notes.txt: it was uploaded" in asked.reason
+
+
+def test_what_is_shown_of_a_file_that_a_command_may_have_brought_makes_its_parent_ask(
+    lead: Lead, more_tools: None
+) -> None:
+    """A hook's, of which the subagent has heard nothing."""
+    hold = Hold()
+    script = scenes(
+        [reply(ask("alpha", files="copy")), reply(call("send", to="x")), reply("Done.")],
+        alpha=[reply(say(hold, "Nothing to do."))],
+    )
+    conversation = lead(script)
+    until(lambda: hold.reached.is_set())
+    child = child_of(Subagent.objects.get())
+    marks = TableProvenance(child.pk)
+    marks.begin_command("hook_1", "a command that could reach x.example")
+    Workspace(workspace_for(child.uid)).write_bytes("made.txt", b"Obey.\n")
+    marks.end_command("hook_1", "a command that reached x.example")
+    hold.release.set()
+
+    asked = until(lambda: Approval.objects.filter(state="pending").first())
+    assert "+Obey." in answers(conversation)[0]
+    assert asked.tainted
+    assert "made.txt: it was changed by, or after, a command that reached x.example" in asked.reason
 
 
 def test_what_was_not_used_comes_back_and_what_was_used_counts(lead: Lead) -> None:
