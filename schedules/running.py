@@ -27,6 +27,7 @@ from conversations.actions.sharing import share_conversation
 from conversations.broughtwords import bring_words
 from conversations.kits import choose_provider
 from conversations.models import Conversation, StoredFile
+from conversations.provenance import TableProvenance
 from conversations.writers import behind
 from harness.errors import AgentError, Conflict, Forbidden, Invalid, NotFound, TooMany
 from jobs.apart import each_apart
@@ -57,6 +58,8 @@ MOST_REST = 0.01
 """Seconds after each that begins: a thousand that are due at once leave a part of the processor to others."""
 PATIENCE = timedelta(hours=1)
 """How long a run is tried again to which the site says *too many*."""
+
+CAME_BY_MAIL = "it came with a mail"
 
 PAUSING = frozenset(
     {
@@ -450,6 +453,11 @@ def _conversation_for(
         vaults=order.vaults,
         messages=said if outcome is None else [*said, outcome],
     )
+    if run.trigger == OrderRun.Trigger.MAIL:
+        # Who wrote the mail has named them as well, which no person has who uploads.
+        marks = TableProvenance(conversation.pk)
+        for _uid, path in run.attachments:
+            marks.mark_file(path, CAME_BY_MAIL)
     asked_in = item.follows.run.conversation if item and item.follows and item.follows.run else None
     if asked_in is not None:
         # An agent asked for it, and may say in it what it was told.

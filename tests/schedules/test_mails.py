@@ -22,6 +22,7 @@ from accounts.models import User
 from conversations import removals
 from conversations.actions.redacting import redact_content
 from conversations.models import Event, Removal, StoredFile
+from conversations.provenance import TableProvenance
 from harness.errors import Conflict, NotFound
 from harness.redacted import REMOVED
 from reading.mails import Unreadable, read_mail
@@ -30,7 +31,7 @@ from schedules.actions.orders import pause_order, renew_address
 from schedules.mailintake import take_in
 from schedules.models import Arrival, StandingOrder
 from tests.cast import ClientOf
-from tools_app.workspace import workspace_for
+from tools_app.workspace import Workspace, workspace_for
 
 from .conftest import MakeOrder, said
 from .mailbox_server import MailboxServer
@@ -130,6 +131,9 @@ def test_files_of_a_mail_are_in_the_workspace_and_mark_the_message(
         "2-bill.pdf": b"two",
     }
     assert message.payload["untrusted_by"] == "a mail", "what came with it is a stranger's"
+    foreign = TableProvenance(conversation.pk).foreign()
+    entry = Workspace(workspace_for(conversation.uid)).stat("mail/1-bill.pdf")
+    assert foreign.about_name(entry) == "mail/1-bill.pdf: it came with a mail", "and so is its name"
     assert StoredFile.objects.filter(owner=alice, expires_at=None).count() == 0
 
 
