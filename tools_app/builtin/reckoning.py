@@ -6,7 +6,7 @@ People and programs may call them directly; how, is in `conversations.actions.di
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,8 +15,9 @@ from harness.events import TableDisplay
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from tools_app.builtin.access import FOLDER, refusals_for_model, workspace_of
 from tools_app.calculator import MOST_CHARACTERS, calculate
+from tools_app.provenance import named
 from tools_app.textfiles import decode, lines_of
-from tools_app.workspace import Workspace
+from tools_app.workspace import Entry, Workspace
 
 LINES_IN = 1024 * 1024
 """Bytes of a file whose lines are counted; of a larger one only its size is."""
@@ -47,9 +48,11 @@ def workspace_metrics(context: ToolContext, arguments: dict[str, Any]) -> ToolOu
     workspace = workspace_of(context)
     kinds: dict[str, Tally] = {}
     whole, left = Tally(), READ_AT_MOST
+    counted: list[Entry] = []
     for entry in workspace.walk(arguments.get("path", "")):
         if entry.kind != "file":
             continue
+        counted.append(entry)
         lines = 0
         if entry.size <= min(LINES_IN, left):
             left -= entry.size
@@ -68,7 +71,9 @@ def workspace_metrics(context: ToolContext, arguments: dict[str, Any]) -> ToolOu
     rows.append(("all", *_figures(whole)))
     columns = ("Kind", "Files", "Lines", "Bytes")
     text = "\n".join(" | ".join(row) for row in (columns, *rows))
-    return ToolOutput(text, display=TableDisplay(columns=columns, rows=tuple(rows)))
+    # How a kind is called is the end of a name.
+    told = named(context, text, counted)
+    return replace(told, display=TableDisplay(columns=columns, rows=tuple(rows)))
 
 
 def _figures(tally: Tally) -> tuple[str, str, str]:
