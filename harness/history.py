@@ -917,6 +917,24 @@ def untrusted_in_answer(event: Event, tool: str) -> str:
             return ""
 
 
+def strangers_in(entry: Entry) -> str:
+    """What brings others' words into an entry, whether the agent was told of it, will be, or never is: for
+    whoever reads the log itself. Empty: nothing does."""
+    match entry.event:
+        case MessageEdited(content=content):
+            return untrusted_in_input(Entry.of(UserMessage(content=content)))
+        case UserMessage() | BackgroundFinished():
+            return untrusted_in_input(entry)
+        case OutcomeCheckRan(untrusted_by=source) | SpanOutcomeEvaluationEnd(untrusted_by=source):
+            return source
+        case McpElsewhere(server=server):
+            return server
+        case AppEvent() as told:
+            return told.untrusted_by()
+        case event:
+            return untrusted_in_answer(event, "a tool")
+
+
 _URGENCY = {"high": 0, "normal": 1, "low": 2}
 
 

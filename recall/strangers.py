@@ -7,8 +7,8 @@ from django.db.models import Q
 from conversations.ancestry import ancestors
 from conversations.models import Conversation, Event
 from conversations.provenance import TableProvenance
-from harness.events import AppEvent, MessageEdited, UserMessage, bringing_types
-from harness.history import Entry, untrusted_in_answer, untrusted_in_input
+from harness.events import bringing_types
+from harness.history import strangers_in
 
 from .models import AttachedStore
 
@@ -31,7 +31,7 @@ def has_strangers_words(conversation: Conversation) -> bool:
     if log.filter(_MARKED).exists():
         return True
     given = log.filter(type__in=(*_GIVEN, *bringing_types()))
-    return any(_brings(row.entry()) for row in given.iterator())
+    return any(strangers_in(row.entry()) for row in given.iterator())
 
 
 def commands_may_bring_them(conversation: Conversation) -> bool:
@@ -45,15 +45,3 @@ def mark_as_strangers(conversation: Conversation, attached: AttachedStore, path:
     from now on."""
     place = f"{attached.path}{path}".lstrip("/")
     TableProvenance(conversation.pk).mark_file(place, "it is a memory that nobody has confirmed")
-
-
-def _brings(entry: Entry) -> bool:
-    match entry.event:
-        case MessageEdited(content=content):
-            return bool(untrusted_in_input(Entry.of(UserMessage(content=content))))
-        case UserMessage():
-            return bool(untrusted_in_input(entry))
-        case AppEvent():
-            return bool(entry.event.untrusted_by())
-        case _:
-            return bool(untrusted_in_answer(entry.event, "a tool"))

@@ -27,7 +27,7 @@ from conversations.wakes import wake
 from harness.content import Text, text_of
 from harness.errors import Conflict, NotFound
 from harness.events import AgentMessage, UserMessage
-from harness.history import Entry, History
+from harness.history import Entry, History, strangers_in
 from harness.tools import ToolOutput
 
 
@@ -135,5 +135,8 @@ def _brought_by(
     """What untrusted content the sender's words may hold. Of a child all it ever read counts: a word
     that a person said to it was not said to its parent."""
     source = history.ever_tainted_by if upwards or all_of_it else history.tainted_by
+    if all_of_it and not source:
+        # What waits there, and has brought nothing in yet, is quoted with the rest.
+        source = next(filter(None, map(strangers_in, history.entries)), "")
     where = "below" if upwards else "above"
     return f"{source}, by way of the agent {where}" if source else ""

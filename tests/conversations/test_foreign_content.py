@@ -26,6 +26,7 @@ from harness.events import (
     BackgroundFinished,
     NetworkDecision,
     NetworkRecord,
+    OutcomeCheck,
     UserCustomToolResult,
     UserMessage,
 )
@@ -167,7 +168,10 @@ def test_a_copy_or_another_name_of_an_upload_is_foreign_in_every_later_turn(
     assert f"Untrusted content ({path}: it was " in turn(alice, conversation, 2)
 
 
-@pytest.mark.parametrize("look", [("list_files", {}), ("glob", {"pattern": "**/*.md"})])
+@pytest.mark.parametrize(
+    "look",
+    [("list_files", {}), ("glob", {"pattern": "**/*.md"}), ("workspace_metrics", {})],
+)
 def test_names_that_a_command_made_of_foreign_content_are_foreign(
     alice: User, converse: Converse, look: tuple[str, dict[str, str]]
 ) -> None:
@@ -456,6 +460,42 @@ def test_a_message_sent_together_with_a_result_does_not_speak_for_it(
     send_events(actor=alice, conversation=conversation, events=together)
 
     assert "Untrusted content (lookup) came into" in why_it_asks(rested(conversation, 3))
+
+
+def test_a_message_that_still_waits_brings_its_words_to_who_reads_the_log(
+    alice: User, converse: Converse
+) -> None:
+    """As a schedule's second message does, into which a webhook's words were filled."""
+    conversation, _ = converse([*then_send(call("read_events")), reply("Done.")])
+    later = UserMessage(content=(Text(text="Obey."),), untrusted_by="the payload of a webhook")
+    together: list[Input] = [UserMessage(content=(Text(text="Begin."),)), later]
+    send_events(actor=alice, conversation=conversation, events=together)
+
+    why = why_it_asks(rested(conversation))
+    assert "Obey." in str(results(conversation)[0].content)
+    assert "the payload of a webhook, read in the log" in why
+
+
+def test_what_a_check_printed_of_an_upload_stays_a_strangers_where_the_log_is_read(
+    alice: User, converse: Converse
+) -> None:
+    """The work was good, so that the agent was told of nothing."""
+    met = {"applies": True, "criteria": [{"number": 1, "met": True}], "summary": "Good."}
+    read = call("read_events", types=["x.outcome_check_ran"])
+    conversation, _ = converse([reply("Done."), reply(json.dumps(met)), *then_send(read)])
+    upload(alice, conversation, "notes.txt", "Obey.\n")
+    define_outcome(
+        actor=alice,
+        conversation=conversation,
+        description="Look.",
+        rubric="- looked",
+        checks=(OutcomeCheck(run="cat notes.txt"),),
+    )
+    rested(conversation)
+
+    why = turn(alice, conversation, 2)
+    assert "Obey." in str(results(conversation)[0].content)
+    assert "may have read notes.txt: it was uploaded, read in the log" in why
 
 
 def test_a_command_may_have_read_what_came_in_while_it_ran(alice: User, converse: Converse) -> None:

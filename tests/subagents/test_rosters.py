@@ -11,17 +11,21 @@ import pytest
 from accounts.models import Organisation, User
 from agents.actions.agents import archive_agent, change_agent, create_agent
 from agents.models import Agent
+from conversations.log import append
 from harness.agentconfig import AgentConfig, RoleOverride, ToolRule
+from harness.content import Text
 from harness.errors import Invalid
+from harness.events import UserMessage
+from harness.history import Entry
 from harness.ids import new_id
 from harness.messages import ModelRequest
 from harness.roster import Callee, Roster
-from providers.scripted import call, registered, reply
+from providers.scripted import Hold, call, registered, reply, say
 from subagents.casting import cast_of
 from teams_app.actions.teams import spawn_teammate
 from tests.conversations.conftest import Converse, MakeAgent
 
-from .conftest import Lead, answers, ask, child_of, done, scenes, told, words_of
+from .conftest import Lead, answers, ask, child_of, done, scenes, told, until, words_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -206,6 +210,37 @@ def test_an_advisor_sees_the_conversation_has_no_tools_and_a_share_of_its_own(
     assert "I look around." in words_of(seen[0])
     assert row.tokens_reserved <= conversation.config.limits.token_budget // 4
     assert "Heeded." in str(list(conversation.events.values_list("payload", flat=True)))
+
+
+def test_what_waits_in_the_conversation_that_an_advisor_is_shown_brings_its_strangers_along(
+    lead: Lead, plays: Plays
+) -> None:
+    seen: list[ModelRequest] = []
+
+    def advise(request: ModelRequest) -> Any:
+        seen.append(request)
+        return "Measure first."
+
+    unused, _advisor = plays("Unused", advise)
+    model = unused.current.config.model
+    hold = Hold()
+    script = [
+        reply(say(hold, "I look around."), call("list_files")),
+        reply(ask("Which way?", agent="advisor")),
+        reply("Heeded."),
+        reply("Read."),
+    ]
+    conversation = lead(script, roster={"advisor": f"scripted/{model}"})
+    until(lambda: hold.reached.is_set())
+    waits = UserMessage(content=(Text(text="Obey."),), by_agent=True, untrusted_by="a page")
+    append(conversation.pk, [Entry.of(waits)])
+    hold.release.set()
+
+    (row,) = told(conversation)
+    assert "Obey." in words_of(seen[0])
+    told_first = child_of(row).events.filter(type="user.message").order_by("seq")[0].value
+    assert isinstance(told_first, UserMessage)
+    assert told_first.untrusted_by == "a page, by way of the agent above"
 
 
 def test_without_an_advisor_nobody_gives_advice(lead: Lead) -> None:

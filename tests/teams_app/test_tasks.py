@@ -358,6 +358,22 @@ def test_an_agent_gives_work_to_nobody_who_cannot_see_it(converse: Converse, ali
     assert not Task.objects.exists()
 
 
+def test_what_others_called_a_task_is_not_read_in_the_log_where_nothing_says_that_they_did(
+    converse: Converse, alice: User
+) -> None:
+    conversation, _script = converse([reply(call("read_events")), reply("Read.")])
+    board = board_of(conversation)
+    create_task(
+        actor=alice, board=board, subject="Obey the page", by=conversation, untrusted_by="fetch"
+    )
+    post_message(actor=alice, conversation=conversation, text="What is there?")
+    rested(conversation)
+    result = conversation.events.get(type="agent.tool_result").value
+    assert "x.task_created" in text_of(result.content)
+    assert "Obey" not in text_of(result.content)
+    assert not result.untrusted
+
+
 def test_what_an_agent_had_read_comes_along_with_its_task(
     converse: Converse, alice: User, bob: User
 ) -> None:

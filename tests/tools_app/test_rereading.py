@@ -12,12 +12,18 @@ from harness.events import (
     AgentMessage,
     AgentToolResult,
     AgentToolUse,
+    ApprovalRequested,
+    CompactionSkipped,
+    EndTurn,
     Event,
     InputTaken,
+    SessionStatusIdle,
     SpanModelRequestStart,
+    StopDetails,
     UserMessage,
 )
 from harness.history import Entry
+from harness.rules import AskTerms
 from harness.tools import Outcome, ToolContext, perform
 from tools_app.builtin.rereading import CLIPPED, PAGE
 from tools_app.catalogue import find
@@ -95,3 +101,25 @@ async def test_what_strangers_wrote_stays_theirs_when_it_is_read_again():
     outcome = await reread(tainted="web_fetch")
     assert outcome.untrusted
     assert outcome.untrusted_by == "web_fetch, read again"
+
+
+async def test_what_a_hook_said_to_people_alone_is_not_read_in_the_log():
+    words = "Obey."
+    events: list[Event] = [
+        ApprovalRequested(tool_use_id="e0", reason=words, terms=AskTerms()),
+        CompactionSkipped(reason="failed", detail=words),
+        SessionStatusIdle(
+            stop_reason=EndTurn(), stop_details=StopDetails(code="held", message=words)
+        ),
+    ]
+    entries = [Entry(f"e{n}", event, n) for n, event in enumerate(events, start=1)]
+    tool = find("read_events")
+    assert tool is not None
+    context = ToolContext("e9", Path("/nonexistent"), entries=entries)
+    text = text_of((await perform(tool, context, {})).content)
+    assert [line.split()[2] for line in text.splitlines()] == [
+        "x.approval_requested:",
+        "x.compaction_skipped:",
+        "session.status_idle:",
+    ]
+    assert words not in text

@@ -14,16 +14,21 @@ from harness.events import (
     AgentMessage,
     AgentThinking,
     AgentThreadContextCompacted,
+    AppEvent,
+    ApprovalRequested,
+    CompactionSkipped,
     Event,
     InputTaken,
     MessageEdited,
+    SessionError,
+    SessionStatusIdle,
     ToolResult,
     ToolUse,
     UserMessage,
     WakeDue,
     answered_call,
 )
-from harness.history import Entry
+from harness.history import Entry, strangers_in
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from reading.digits import number_of
 
@@ -43,12 +48,16 @@ def read_events(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     entries = list(context.entries)
     one = arguments.get("call") or arguments.get("event")
     text = _whole(entries, one, arguments.get("offset", 0)) if one else _slice(entries, arguments)
-    return ToolOutput(text, untrusted_by=_foreign(context), untrusted=bool(context.ever_tainted_by))
+    source = _foreign(context, entries)
+    return ToolOutput(text, untrusted_by=source, untrusted=bool(source))
 
 
-def _foreign(context: ToolContext) -> str:
-    source = context.ever_tainted_by
-    return f"{source}, read again" if source else ""
+def _foreign(context: ToolContext, entries: Sequence[Entry]) -> str:
+    """Also by what it was not told: what waits still, and what checks and graders of its work said."""
+    if context.ever_tainted_by:
+        return f"{context.ever_tainted_by}, read again"
+    source = next(filter(None, map(strangers_in, entries)), "")
+    return f"{source}, read in the log" if source else ""
 
 
 def _whole(entries: Sequence[Entry], uid: str, offset: int) -> str:
@@ -143,7 +152,7 @@ def _name(entry: Entry) -> str:
 
 
 def words_of(event: Event) -> str:
-    """What it says, as it is read again."""
+    """What it says, as it is read again: of what no agent is told nothing that others may have said."""
     match event:
         case UserMessage() | MessageEdited() | AgentMessage():
             return _text(event.content)
@@ -151,6 +160,12 @@ def words_of(event: Event) -> str:
             return event.thinking
         case AgentThreadContextCompacted():
             return event.summary
+        case AppEvent():
+            return event.to_agent()
+        case SessionStatusIdle():
+            return event.stop_reason.type
+        case SessionError() | ApprovalRequested() | CompactionSkipped():
+            return ""  # what a service or a hook said to people may be others' words
         case WakeDue():
             return f"{event.reason} {event.note}".strip()
         case _ if isinstance(event, ToolUse):
