@@ -29,6 +29,7 @@ from jobs.prepared import Prepared
 from keeping.pinnedmessages import pinned_in
 from reading.unseen import visible
 
+from . import failures
 from .content import Moment
 
 Panel = Literal[
@@ -245,7 +246,7 @@ def _try_again_words(newest: Sequence[Event]) -> str:
     if isinstance(cause, SessionError) and cause.error.retry_status == "retrying":
         return _("Trying again at %(time)s: %(reason)s") % {
             "time": due,
-            "reason": cause.error.message,
+            "reason": failures.in_words(cause.error.message),
         }
     return _("Trying again at %(time)s") % {"time": due}
 

@@ -63,6 +63,7 @@ from harness.frontends import documents_of
 from reading.unseen import visible
 from rendering.markdown import to_html
 
+from . import failures
 from .calls import Card, card_of
 from .content import Moment, duration, pieces_of
 from .judged import result_words, shown_checks, shown_criteria
@@ -351,7 +352,9 @@ def _clipped(text: str) -> str:
 def _error(value: SessionError, rows: Sequence[Event]) -> Unit | None:
     """One that ended the turn; one that did not is told with the wait that it led to, in passing."""
     if value.error.retry_status == "retrying":
-        words = _("The model could not answer: %(reason)s") % {"reason": value.error.message}
+        words = _("The model could not answer: %(reason)s") % {
+            "reason": failures.in_words(value.error.message)
+        }
         if value.error.attempts > 1:
             tried = _("Tried %(count)d times.") % {"count": value.error.attempts}
             words = f"{words} {tried}"

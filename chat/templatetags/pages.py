@@ -13,8 +13,8 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from chat.presentation import failures, reasons
 from chat.presentation.paths import as_path
-from chat.presentation.reasons import in_words
 from chat.presentation.recents import drawn
 from keeping.listing import ListPage, recent
 
@@ -37,7 +37,8 @@ def _icon(name: str) -> SafeString:
 
 
 register.filter(as_path)
-register.filter("why_in_words", in_words)
+register.filter("why_in_words", reasons.in_words)
+register.filter("failure_in_words", failures.in_words)
 
 
 @register.filter

@@ -17,7 +17,7 @@ IN_A_PROCESS_OF_ITS_OWN = ("tools_app/isolated/", "sandbox/inside/", "skills_app
 
 PUT_TOGETHER = {
     "agentsite/foreignpages.py:_DOORS": "a constant of another module, without repetition",
-    "chat/presentation/reasons.py:_pattern": "RE2, and one match of each sentence",
+    "chat/presentation/sentences.py:_pattern": "RE2, and one match of each sentence",
     "conversations/search.py:_pattern": "escaped words with `|` between them",
     "evals/checks/judging.py:_fits": "RE2, and one search of each text",
     "evals/checks/judging.py:missing_in": "the same",

@@ -1,0 +1,73 @@
+"""Sentences that the log keeps in English, told in the language of whoever reads them.
+
+The log keeps one wording for ever, which the agent reads too; a page puts it into the reader's language by
+the sentences that it knows. Which those are, and what stands in their places, say `reasons` and `failures`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from django.utils.translation import gettext
+
+from reading.linear import linear, whole_characters
+
+_PLACE = re.compile(r"%\((\w+)\)s")
+_ENDS = re.compile(r"(?<=\.) ")
+ANYTHING = ".+"
+
+
+class Sentences:
+    """Sentences of the catalogues with places for values, the narrower before the wider.
+
+    `places` says what may stand in one, otherwise anything; `told` how a value is told, otherwise as it is.
+    """
+
+    def __init__(
+        self,
+        *known: str,
+        places: Mapping[str, str] | None = None,
+        told: Mapping[str, Callable[[str], str]] | None = None,
+    ) -> None:
+        self._known = known
+        self._places = places or {}
+        self._told = told or {}
+
+    def in_words(self, text: str) -> str:
+        """The same text in the language of the moment, if it is one of these; otherwise as it was said."""
+        whole = whole_characters(text)
+        return self._said(whole) or whole
+
+    def each_in_words(self, text: str) -> str:
+        """The same sentence by sentence."""
+        return " ".join(map(self.in_words, _ENDS.split(text)))
+
+    def _said(self, sentence: str) -> str | None:
+        for known, pattern in self._patterns:
+            found = pattern.fullmatch(sentence)
+            if found:
+                given: dict[str, str] = found.groupdict()
+                for place in self._told.keys() & given.keys():
+                    given[place] = self._told[place](given[place])
+                return gettext(known) % given
+        return None
+
+    @cached_property
+    def _patterns(self) -> Sequence[tuple[str, Any]]:
+        return tuple((known, self._pattern(known)) for known in self._known)
+
+    def _pattern(self, known: str) -> Any:
+        literals = _PLACE.split(known)
+        parts = [
+            f"(?P<{part}>{self._places.get(part, ANYTHING)})" if number % 2 else re.escape(part)
+            for number, part in enumerate(literals)
+        ]
+        return linear(f"(?s){''.join(parts)}")
+
+
+def one_of(words: Sequence[str]) -> str:
+    """The expression of a place in which one of these stands."""
+    return "|".join(map(re.escape, words))
