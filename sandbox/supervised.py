@@ -37,6 +37,14 @@ KILL_SECONDS = 10.0
 """How long a killed command may take to be gone before the whole sandbox is ended."""
 
 
+_KILLED: Mapping[str, Any] = {"status": int(signal.SIGKILL), "directory": "", "left": False}
+"""The end of a command whose sandbox was ended with it."""
+
+
+class _Lost(SandboxFailed):
+    """The supervisor is gone, and whatever it had started."""
+
+
 @dataclass(slots=True)
 class Start:
     """What a backend says about the supervisor it wants started."""
@@ -196,7 +204,7 @@ class SupervisedShell(OneCommand):
             self._loop.remove_reader(self._control.fileno())
             self._control.close()
             self._control = None
-        problem = SandboxFailed(
+        problem = _Lost(
             "The shell ended while it was used.",
             hint="It may have run out of memory. The next command starts a new shell.",
         )
@@ -252,7 +260,12 @@ class SupervisedShell(OneCommand):
                 readers=readers,
                 disk=start.disk,
             )
-            report = ended.result() if reason is None else await self._kill(ended)
+            report: Mapping[str, Any] = (
+                ended.result() if reason is None else await self._kill(ended)
+            )
+        except _Lost:
+            # It had begun: what it printed by then is told. Who may still run, nobody is left to say.
+            reason, report = KilledBy.CLOSED, {**_KILLED, "left": True}
         except BaseException:
             # Cancelled, or a listener raised: what runs must not go on.
             if not ended.done():
@@ -271,8 +284,10 @@ class SupervisedShell(OneCommand):
         if start.disk is not None:
             start.disk.look_after()
         code = os.waitstatus_to_exitcode(report["status"])
-        if reason is None:
-            killed = start.group.oom_kills() > oom if start.group else False
+        killed = start.group.oom_kills() > oom if start.group else False
+        if reason is KilledBy.CLOSED and killed:
+            reason = KilledBy.MEMORY
+        elif reason is None:
             reason = limit_that_killed(code, oom=killed)
             if reason is None and code < 0:
                 reason = KilledBy.SIGNAL
@@ -323,7 +338,7 @@ class SupervisedShell(OneCommand):
         """Whether the sandbox's memory was ever used up."""
         return self._start.group is not None and self._start.group.oom_kills() > 0
 
-    async def _kill(self, ended: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
+    async def _kill(self, ended: asyncio.Future[dict[str, Any]]) -> Mapping[str, Any]:
         """End the command with everything in the sandbox; the sandbox too, if that does not help."""
         with suppress(SandboxFailed):
             self._say({"op": "kill"})
@@ -331,7 +346,7 @@ class SupervisedShell(OneCommand):
         if not ended.done():
             await self.close()
         if not ended.done() or ended.exception() is not None:
-            return {"status": int(signal.SIGKILL), "directory": "", "left": False}
+            return _KILLED
         return ended.result()
 
     # --- end -------------------------------------------------------------------------------------

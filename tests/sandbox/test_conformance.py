@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,17 +23,33 @@ from sandbox.contract import (
 )
 from sandbox.egress import Decision
 from sandbox.policy import Policy, parse_policy
+from sandbox.supervised import SupervisedShell
 from tests.patience import PATIENCE
 from tests.sandbox.attack.world import World
 
 
 def alive(mark: str) -> bool:
+    return next(running_as(mark), None) is not None
+
+
+def running_as(mark: str) -> Iterator[int]:
     for process in Path("/proc").glob("[0-9]*"):
         # It may end between the list and the look.
         with suppress(OSError):
             if mark.encode() in (process / "cmdline").read_bytes():
-                return True
-    return False
+                yield int(process.name)
+
+
+def sleeping(mark: str) -> int | None:
+    for pid in running_as(mark):
+        if Path(f"/proc/{pid}/comm").read_text() == "sleep\n":
+            return pid
+    return None
+
+
+def parent(pid: int) -> int:
+    status = Path(f"/proc/{pid}/stat").read_text()
+    return int(status.rpartition(") ")[2].split()[1])
 
 
 async def gone(mark: str) -> bool:
@@ -297,6 +315,28 @@ async def test_a_late_command_leaves_the_shell_where_it_was(
     result = await shell.run('echo "$(basename "$PWD") $KEPT"')
     assert result.stdout.text == "here yes\n"
     await shell.close()
+
+
+async def test_what_a_command_printed_before_its_shell_was_lost_is_kept(
+    backend: SandboxBackend, policy: Policy, mounts: Mounts, mark: str
+):
+    shell = await backend.open_shell(policy, mounts)
+    if not isinstance(shell, SupervisedShell):
+        pytest.skip("its shell is not ours to lose")
+    begun = asyncio.Event()
+    running = asyncio.create_task(
+        shell.run(f"echo begun; sleep 9{mark}; true", on_output=lambda *_: begun.set())
+    )
+    await asyncio.wait_for(begun.wait(), PATIENCE)
+    async with asyncio.timeout(PATIENCE):
+        while (last := sleeping(mark)) is None:  # noqa: ASYNC110 - of the system's processes
+            await asyncio.sleep(0.01)
+    os.kill(parent(parent(last)), signal.SIGKILL)
+    result = await running
+    assert result.killed_by is KilledBy.CLOSED
+    assert result.stdout.text == "begun\n"
+    assert result.left, "nobody is left who could say so"
+    assert not shell.alive
 
 
 async def test_programs_in_the_background_live_until_the_shell_is_closed(

@@ -265,7 +265,8 @@ _KILLED = {
     "workspace is full",
     KilledBy.DISK: "it was killed because the workspace grew over its limit; remove files",
     KilledBy.OUTPUT: "it was killed because it printed without end",
-    KilledBy.CLOSED: "the shell was closed",
+    KilledBy.CLOSED: "its shell ended while it ran, perhaps for want of memory; the next command "
+    "starts a new one",
 }
 
 
