@@ -38,7 +38,7 @@ _HOP_BY_HOP = frozenset(
     | {"te", "trailer", "upgrade", "expect", "host"}
 )
 _TOKEN = re.compile(rb"[A-Z]{1,16}")
-_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
+_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n\0]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ class Request:
             match = _HEADER.fullmatch(line)
             if match is None:
                 raise Refused("a header is not valid", status="400 Bad Request")
-            headers.append((match[1], match[2]))
+            headers.append((match[1], match[2].strip(b" \t")))
         host, port, path = _target(method, target)
         return cls(method, host, port, path, tuple(headers), _body_length(headers))
 
@@ -402,6 +402,7 @@ async def _copy_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
         if await reader.readexactly(2) != b"\r\n":
             raise ValueError("a chunk has no proper end")
         writer.write(b"\r\n")
+        await asyncio.sleep(0)  # a body may be chunks of one byte, all of them here already
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from ipaddress import ip_address
 
 import pytest
 from pydantic import ValidationError
 
-from sandbox.egress import Refused, Request, entry_for, why_unreachable
+from sandbox.egress import EgressProxy, Refused, Request, Streams, entry_for, why_unreachable
 from sandbox.policy import Endpoint
+from tests.heartbeat import MOST_SECONDS, longest_stall, seconds_of_work
 
 PLAIN = Endpoint(host="a.example")
 PRIVATE = Endpoint(host="a.example", allowed_ips=("10.0.0.0/8", "fd00::/8", "0.0.0.0/0"))
@@ -96,3 +99,47 @@ def test_a_request_is_passed_on_with_its_own_host_and_without_the_proxys_headers
 def test_a_tunnel_names_its_host_and_port():
     request = Request.parse(b"CONNECT a.example.:443 HTTP/1.1\r\n\r\n")
     assert (request.method, request.host, request.port) == ("CONNECT", "a.example", 443)
+
+
+def test_a_header_of_blanks_is_read_in_time_that_grows_with_its_length():
+    head = b"GET http://a.example/ HTTP/1.1\r\nX: \t x" + b" " * 30_000 + b"y \r\n\r\n"
+    assert seconds_of_work(lambda: Request.parse(head)) < 0.01
+    assert Request.parse(head).headers == ((b"X", b"x" + b" " * 30_000 + b"y"),)
+
+
+async def test_a_body_in_the_smallest_chunks_keeps_nobody_else_waiting():
+    taken = bytearray()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while not taken.endswith(b"\r\n0\r\n\r\n"):
+            taken.extend(await reader.read(65_536))
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+    far = await asyncio.start_server(take, "127.0.0.1", 0)
+    there = far.sockets[0].getsockname()[1]
+
+    async def connect(_address: str, _port: int) -> Streams:
+        return await asyncio.open_connection("127.0.0.1", there)
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return ["93.184.216.34"]
+
+    proxy = EgressProxy([Endpoint(host="a.example", ports=(80,))], resolve=resolve, connect=connect)
+    port = await proxy.start_on_loopback()
+
+    async def send() -> None:
+        taken.clear()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = b"POST http://a.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(head + b"1\r\na\r\n" * 30_000 + b"0\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 204")
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    async with far:
+        try:
+            assert await longest_stall(send) <= MOST_SECONDS
+        finally:
+            await proxy.close()
