@@ -50,6 +50,8 @@ IN_MEMORY_BYTES = 100_000
 QUEUED_FRAMES = 16
 """Frames of a socket that wait for its consumer before no more are read."""
 FRAME_PAUSE_SECONDS = 0.05
+FRAMES_AT_ONCE = 64
+"""Frames of a socket that are taken apart before everybody else has a turn."""
 
 
 def _later(seconds: float, work: Any, *arguments: Any) -> Any:
@@ -316,6 +318,9 @@ class GuardedChannel(_Written, HTTPChannel):
 class GuardedSocket(_Written, WebSocketProtocol):
     """A socket whose frames are read no faster than its consumer takes them, nor written than its client."""
 
+    _behind = False
+    """Frames are here that wait for their turn."""
+
     def connectionMade(self) -> None:  # noqa: N802
         super().connectionMade()
         # Twisted goes on telling the channel it came from.
@@ -346,8 +351,25 @@ class GuardedSocket(_Written, WebSocketProtocol):
             self.transport.pauseProducing()
             _later(FRAME_PAUSE_SECONDS, self._read_on)
 
+    def consumeData(self) -> None:  # noqa: N802
+        if self.state not in (self.STATE_OPEN, self.STATE_CLOSING):
+            super().consumeData()
+            return
+        for _frame in range(FRAMES_AT_ONCE):
+            if not self.processData() or self.state == self.STATE_CLOSED:
+                return
+        if not self._behind:
+            self._behind = True
+            self.transport.pauseProducing()
+            _later(0, self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._behind = False
+        self.consumeData()
+        self._read_on()
+
     def _read_on(self) -> None:
-        if self.state != self.STATE_OPEN:
+        if self._behind or self.state not in (self.STATE_OPEN, self.STATE_CLOSING):
             return
         if self.application_queue.qsize() >= QUEUED_FRAMES:
             _later(FRAME_PAUSE_SECONDS, self._read_on)

@@ -23,6 +23,14 @@ from agentsite.refusals import (
 )
 from agentsite.requestlimits import ADDRESS_BYTES, HEAD_BYTES, HEADERS, head_seconds
 
+MOST_PIPELINED = 16
+"""Requests that wait behind one that is not answered yet. uvicorn makes as many as have arrived, thousands of
+them in one go; browsers send none."""
+
+
+class TooManyPipelined(Exception):
+    """Ends the parser's work; the connection is closed already."""
+
 
 class GuardedHttp(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -68,6 +76,9 @@ class GuardedHttp(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def on_message_begin(self) -> None:
+        if len(self.pipeline) >= MOST_PIPELINED:
+            self.transport.close()
+            raise TooManyPipelined
         super().on_message_begin()
         if self._head_timer is None:
             self._expect_head()
@@ -119,8 +130,30 @@ class GuardedHttp(HttpToolsProtocol):
             self.transport.close()
 
 
+PIECE = 4 * 1024
+"""Bytes of a socket that are taken apart before their frames are counted."""
+MOST_FRAMES = 512
+"""That come at once. Whoever sends more, of a few bytes each, is hung up on: everybody would wait while
+they are taken apart."""
+
+
 class GuardedSocket(WebSocketsSansIOProtocol):
     """Leaves its address's count when it ends: the connection came in as a `GuardedHttp`."""
+
+    _frames = 0
+
+    def data_received(self, data: bytes) -> None:
+        self._frames = 0
+        for place in range(0, len(data), PIECE):
+            if self.transport.is_closing():
+                return
+            super().data_received(data[place : place + PIECE])
+            if self._frames > MOST_FRAMES:
+                self.transport.close()
+
+    def handle_events(self) -> None:
+        self._frames += len(self.conn.events)
+        super().handle_events()
 
     def connection_lost(self, exc: Exception | None) -> None:
         connections.leave(self.client[0] if self.client else "")
