@@ -13,10 +13,12 @@ import ssl
 from collections.abc import AsyncIterator
 from functools import cache
 
+import httpcore2
 import httpx2
 
 from net.addresses import parse_address
 from net.lookups import Judge, UnknownHost, judged_addresses
+from net.piecemeal import Piecemeal
 
 LOOK_UP_SECONDS = 10.0
 MOST_BYTES = 64 * 1024 * 1024
@@ -44,6 +46,14 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
     ) -> None:
         """`seconds`: of one request, to the last byte of its answer; None: somebody else ends it."""
         super().__init__(limits=limits, verify=_trusted())
+        # Its own pool, which can be given no other way to read.
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=_trusted(),
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=Piecemeal(),
+        )
         self._judge = judge
         self._seconds = seconds
         self._most = most_bytes

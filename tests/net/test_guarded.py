@@ -18,6 +18,7 @@ from harness.provider import Provider
 from net.addresses import Address
 from net.guarded import GuardedTransport, guarded_client
 from providers.table import ProviderConfig, build
+from tests.heartbeat import MOST_SECONDS, longest_stall
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi
 from tests.standins.provider_contract import ask, pieces_of, pieces_until_error
@@ -257,3 +258,31 @@ async def test_clients_do_not_each_read_whom_they_trust():
     limits = httpx2.Limits(max_connections=1)
     first, second = (GuardedTransport(Judge(), limits=limits, seconds=None) for _number in range(2))
     assert first._pool._ssl_context is second._pool._ssl_context
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + b"1\r\na\r\n" * 30_000
+        + b"0\r\n\r\n",
+        b"HTTP/1.1 103 Early\r\n\r\n" * 8_000 + b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+    ],
+    ids=["chunks of one byte", "interim answers"],
+)
+async def test_an_answer_in_the_smallest_pieces_keeps_nobody_else_waiting(answer: bytes):
+    async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(send, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+    async def read() -> None:
+        async with _client(Judge(""), httpx2.Timeout(PATIENCE)) as client:
+            assert set((await client.get(address)).text) == {"a"}
+
+    async with server:
+        assert await longest_stall(read) <= MOST_SECONDS

@@ -26,6 +26,7 @@ from providers.scripted import Scripted
 from sandbox.contract import Mount, Mounts
 from sandbox.policy import Policy
 from sandbox.shells import ShellRegistry
+from tests.heartbeat import MOST_SECONDS, longest_stall
 from tests.tools_app.web_world import OTHER, PUBLIC, World, http, pdf, policy_for
 from tools_app import documents
 from tools_app.builtin.shell import EXTRA as SHELL
@@ -497,6 +498,27 @@ async def test_a_server_that_sends_without_end_is_cut_off(world: World, call: Ca
         b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n" + b"y" * (client.MOST_BYTES + 10_000)
     )
     assert "this is its beginning" in told(await call("web_fetch", url="http://site.example/"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n"
+        + b"1\r\na\r\n" * 30_000
+        + b"0\r\n\r\n",
+        b"HTTP/1.1 103 Early\r\n\r\n" * 8_000 + http("a", kind="text/plain"),
+    ],
+    ids=["chunks of one byte", "interim answers"],
+)
+async def test_an_answer_in_the_smallest_pieces_keeps_nobody_else_waiting(
+    world: World, call: Calling, answer: bytes
+):
+    world.answers["site.example/"] = answer
+
+    async def fetch() -> None:
+        assert not (await call("web_fetch", url="http://site.example/")).is_error
+
+    assert await longest_stall(fetch) <= MOST_SECONDS
 
 
 async def test_a_server_that_says_nothing_is_given_up(world: World):

@@ -42,7 +42,8 @@ MOST_BYTES = 5 * 1024 * 1024
 """Of a body, after decompression; what is beyond is not read."""
 MOST_REDIRECTS = 5
 ADDRESS_CHARACTERS = 2_048
-PIECE = 64 * 1024
+PIECE = 2 * 1024
+"""That is taken apart at once: a server may send each byte as a chunk of its own."""
 USER_AGENT = "Agentsite/1.0 (fetches pages for an agent)"
 
 Objects = Callable[[str], Objection | None]
@@ -259,6 +260,7 @@ async def _talk(
     while True:
         event = line.next_event()
         if event is h11.NEED_DATA:
+            await asyncio.sleep(0)  # what has arrived already is given without waiting for it
             line.receive_data(await reader.read(PIECE))
         elif isinstance(event, h11.Response):
             response = event
