@@ -27,6 +27,8 @@ from skillsets.inside import runner
 
 UP, DOWN, RUNNER = "up", "down", "runner.py"
 LONGEST = runner.LONGEST
+AT_ONCE = 16_384
+"""Bytes of a line that are read where everybody waits; a longer one is read in a thread."""
 STALE_SECONDS = 86_400
 """After which a folder is taken away that a process left when it was killed."""
 
@@ -72,13 +74,13 @@ class Channel:
         while (line := self._line()) is None:
             await self._when(writable=False)
             self._fill()
-        return self._judged(line)
+        return await self._judged(line)
 
-    def heard_already(self) -> dict[str, Any] | None:
+    async def heard_already(self) -> dict[str, Any] | None:
         """What a process said before it ended; None: nothing whole."""
         self._fill()
         line = self._line()
-        return self._judged(line) if line is not None else None
+        return await self._judged(line) if line is not None else None
 
     def close(self) -> None:
         if not self._closed:
@@ -106,11 +108,8 @@ class Channel:
         self._looked_at = 0
         return line
 
-    def _judged(self, line: bytes) -> dict[str, Any]:
-        try:
-            message = read_mended_json(line, limit=2 * LONGEST, parts=2 * LONGEST)
-        except Unreadable:
-            message = None
+    async def _judged(self, line: bytes) -> dict[str, Any]:
+        message = _read(line) if len(line) <= AT_ONCE else await asyncio.to_thread(_read, line)
         token = message.pop("token", None) if isinstance(message, dict) else None
         if not isinstance(token, str) or not compare_digest(token.encode(), self._token.encode()):
             raise Forged(
@@ -138,6 +137,14 @@ class Channel:
                 loop.remove_writer(self._down)
             else:
                 loop.remove_reader(self._up)
+
+
+def _read(line: bytes) -> Any:
+    """None of what is no JSON, or more of it than anybody answers."""
+    try:
+        return read_mended_json(line, limit=2 * LONGEST)
+    except Unreadable:
+        return None
 
 
 def _places() -> Path:

@@ -19,7 +19,8 @@ from typing import Any
 from conversations.sandboxing import OWN_VIEW
 from harness.content import Text
 from harness.errors import AgentError, ToolError
-from harness.schemachecks import Checker
+from harness.schemachecks import Checker, TooCostly
+from harness.schemas import Unsound
 from harness.tools import Effect, PutDown, Tool, ToolContext
 from sandbox.contract import KilledBy, Mount, Mounts, Result, SandboxBackend
 from sandbox.narrowing import narrow_where_said
@@ -208,7 +209,8 @@ class _Attempt:
                 elif "error" in message:
                     raise ToolError(f"The skill's tool failed: {str(message['error'])[:4_000]}")
                 else:
-                    return self._answer(message.get("result"))
+                    answer: str = await self._context.offload(self._answer, message.get("result"))
+                    return answer
         finally:
             stopped.cancel()
 
@@ -237,7 +239,7 @@ class _Attempt:
             raise ToolError(
                 f"The skill's tool took longer than its {self._composed.of.policy.seconds} seconds."
             )
-        last = self._channel.heard_already()
+        last = await self._channel.heard_already()
         if last is None:
             raise ToolError(_how_it_ended(running.result()))
         return last
@@ -259,8 +261,16 @@ class _Attempt:
         await self._channel.say({"number": number, "text": text, "is_error": answer.is_error})
 
     def _answer(self, result: Any) -> str:
+        """In a thread: a schema may take its time."""
         schema = self._composed.tool.output
-        if schema is not None and (faults := Checker(schema).faults(result)):
+        try:
+            faults = Checker(schema).faults(result) if schema is not None else []
+        except (TooCostly, Unsound):
+            raise ToolError(
+                "What the skill's tool answered is too large or too entangled to be checked against its "
+                "schema."
+            ) from None
+        if faults:
             lines = "\n".join(f"- {fault}" for fault in faults)
             raise ToolError(f"What the skill's tool answered does not match its schema:\n{lines}")
         if isinstance(result, str):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from harness.agentconfig import ToolRule
 from harness.content import text_of
 from harness.errors import Invalid
 from harness.events import AgentToolUse
+from jobs.engine import engine
 from providers.scripted import call, reply
 from sandbox.policy import read_policy
 from skills_app.actions.skills import kill_skill
@@ -24,6 +27,8 @@ from skills_app.manifest import Exposed, Exposes, SkillPolicy
 from skillsets.channel import Channel, Forged
 from skillsets.composing import policy_for
 from tests.conversations.conftest import rested
+from tests.heartbeat import MOST_SECONDS, longest_stall
+from tests.hostile import DEAR_SCHEMAS
 from tests.skills_app.conftest import text_of as skill_text
 from tools_app.workspace import workspace_for
 
@@ -346,10 +351,66 @@ async def test_a_line_that_never_ends_is_cut(settings, tmp_path):
     try:
         channel._held += b"x" * 1_000_001
         with pytest.raises(Forged):
-            channel.heard_already()
+            await channel.heard_already()
     finally:
         channel.close()
     assert not channel.folder.exists()
+
+
+async def test_a_long_answer_is_read_while_others_go_on(settings, tmp_path):
+    settings.AGENTSITE_DATA_DIR = tmp_path
+
+    async def hear() -> None:
+        channel = Channel()
+        odd = {"token": channel._token, "result": ["\0", *([[]] * 90_000)]}
+        line = json.dumps(odd).encode() + b"\n"
+
+        def say() -> None:
+            with (channel.folder / "up").open("wb") as up:
+                up.write(line)
+
+        try:
+            _nothing, heard = await asyncio.gather(asyncio.to_thread(say), channel.hear())
+            assert len(heard["result"]) == 90_001
+        finally:
+            channel.close()
+
+    assert await longest_stall(hear) <= MOST_SECONDS
+
+
+async def test_an_answer_of_more_parts_than_anybodys_is_none(settings, tmp_path):
+    settings.AGENTSITE_DATA_DIR = tmp_path
+    channel = Channel()
+    try:
+        channel._held += (
+            json.dumps({"token": channel._token, "result": [[]] * 240_000}).encode() + b"\n"
+        )
+        with pytest.raises(Forged):
+            await channel.heard_already()
+    finally:
+        channel.close()
+
+
+def test_an_answer_that_is_dear_to_check_is_refused_while_others_go_on(converse, released, alice):
+    body = """
+value = {}
+for _level in range(40):
+    value = {"x": value}
+return value
+"""
+    released(files(body, output=DEAR_SCHEMAS["twice at every level"]))
+    conversation = begun(converse, alice)
+
+    stalls: list[float] = []
+
+    async def work() -> None:
+        stalls.append(
+            await longest_stall(partial(asyncio.to_thread, rested, conversation), tries=1)
+        )
+
+    engine.submit(work).result()
+    assert stalls[0] <= 2 * MOST_SECONDS, "as anything else in a run that just begins"
+    assert "too large or too entangled" in result(conversation)
 
 
 @pytest.mark.parametrize(
