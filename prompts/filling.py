@@ -17,6 +17,8 @@ from harness.agentconfig import VALUE_LIMIT
 
 FACTS = ("person", "organisation", "agent", "day")
 """Filled in by the conversation: whom it works for, where, as which agent, and the day it began on."""
+MOST_FILLED = 1_000_000
+"""Characters in all places of a text together: one value may stand in thousands of them."""
 _PLACE = re.compile(r"\{\{ ?([a-z][a-z0-9_]{0,63}) ?\}\}", re.ASCII)
 
 
@@ -53,13 +55,22 @@ def filled(
     values: Mapping[str, str],
     facts: Mapping[str, str],
 ) -> str:
-    """The text with what is known in its places, each looked at once: what is filled in is not read again."""
+    """The text with what is known in its places, each looked at once: what is filled in is not read again.
+    Places for which there is no room any more stay as they stand."""
     known = dict(facts)
     for each in variables:
         value = values.get(each.name, each.default)
         if value is not None:
             known[each.name] = value
-    return _PLACE.sub(lambda place: known.get(place[1], place[0]), text)
+    room = MOST_FILLED
+
+    def put_in(place: re.Match[str]) -> str:
+        nonlocal room
+        value = known.get(place[1], place[0])
+        room -= len(value)
+        return value if room >= 0 else place[0]
+
+    return _PLACE.sub(put_in, text)
 
 
 def digest_of(text: str, variables: Iterable[Variable]) -> str:

@@ -11,10 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.content import Block, Text
-from harness.errors import Invalid
+from harness.errors import Invalid, TooLarge
 from harness.events import UserMessage
 from reading.digits import number_of
 
@@ -58,17 +59,32 @@ def filled(
 ) -> list[UserMessage]:
     """The messages with the payload in their places; those that have any say that strangers (`by`) wrote it.
 
-    What the payload does not have becomes empty, as all of it does where there is none."""
+    What the payload does not have becomes empty, as all of it does where there is none. Raises TooLarge where
+    what is filled in is longer than a message may be."""
     return [_filled(said, payload, by) for said in messages]
 
 
 def _filled(said: UserMessage, payload: Any, by: str) -> UserMessage:
     if not places_in([said]):
         return said
+    room: int = settings.AGENTSITE_MESSAGE_CHARACTERS
+
+    def put_in(found: re.Match[str]) -> str:
+        nonlocal room
+        text = _found(found[1], payload)
+        # Before the whole is put together: one payload stands in as many places as the text has.
+        room -= len(text)
+        if room < 0:
+            raise TooLarge(
+                _("With what was sent in its places, a message has more than %(limit)d characters.")
+                % {"limit": settings.AGENTSITE_MESSAGE_CHARACTERS},
+                field="initial_events",
+                hint=_("Name the parts of the payload that are needed, each once."),
+            )
+        return text
+
     content: list[Block] = [
-        Text(text=_PLACE.sub(lambda found: _found(found[1], payload), block.text))
-        if isinstance(block, Text)
-        else block
+        Text(text=_PLACE.sub(put_in, block.text)) if isinstance(block, Text) else block
         for block in said.content
     ]
     return said.model_copy(update={"content": tuple(content), "untrusted_by": by})

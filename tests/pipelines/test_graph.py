@@ -16,6 +16,7 @@ from pipelines.graph.following import Done, Ends, Go, Outcome, following, most_s
 from pipelines.graph.spec import MOST_OF_A_RUN, PipelineSpec
 from pipelines.graph.texts import ANSWER_LIMIT, asked
 from pipelines.shipped import example_pipelines
+from prompts.filling import MOST_FILLED
 
 from .conftest import spec_of, step
 
@@ -309,3 +310,12 @@ def test_what_is_filled_in_is_not_read_again_and_is_bounded():
     assert text.startswith("{{question}}xxx")
     assert "[12 characters are left out here.]" in text
     assert text.endswith(" / {{a}} / {{other}}")
+
+
+def test_an_answer_that_stands_in_thousands_of_places_fills_no_memory():
+    spec = spec_of(step("a"), step("b", prompt="{{a}}" * 4_000))
+
+    text = asked(spec, spec.step("b"), question="", answers={"a": "x" * ANSWER_LIMIT}, times=1)
+
+    assert text.count("x") == MOST_FILLED
+    assert text.endswith("{{a}}")

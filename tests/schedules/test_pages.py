@@ -21,6 +21,7 @@ from agents.models import Agent, Environment, SandboxRules
 from approvals.actions.rules import save_rule
 from conversations.actions.preferences import set_defaults
 from conversations.models import Event
+from harness.errors import TooLarge
 from harness.events import OutcomeCheck, UserDefineOutcome
 from memory.actions.remembering import own_store
 from memory.models import MemoryStore
@@ -31,6 +32,7 @@ from schedules.drafts import Draft, draft_of
 from schedules.hooks import BODY_BYTES
 from schedules.models import OrderRun, StandingOrder
 from schedules.preflight import preflight_of, preview
+from schedules.templates import filled
 from skills_app.actions.releases import ask_for_release
 from skills_app.actions.skills import create_skill
 from spending.actions.budgets import set_budget
@@ -39,6 +41,7 @@ from spending.models import Budget, ModelPrice
 from steering.actions.files import save_steering_file
 from tests.cast import ClientOf, shown
 from tests.conversations.conftest import rested
+from tests.heartbeat import MOST_SECONDS, seconds_of_work
 from tests.skills_app.conftest import files_of
 
 from .conftest import MakeOrder, said
@@ -413,12 +416,34 @@ def test_a_new_secret_ends_the_old_one_and_is_shown_once(
 
 def test_filling_what_was_sent_takes_a_time_that_grows_with_its_length() -> None:
     """Braces and blanks, of which a careless pattern would try every pairing."""
-    from schedules.templates import filled  # noqa: PLC0415
-
     text = "{{ " * 60_000 + "a." * 60_000
     begun = time.process_time()
     assert filled([said(text)], {})[0].content[0] == said(text).content[0]
     assert time.process_time() - begun < 2
+
+
+def test_a_payload_that_stands_in_very_many_places_is_not_put_together() -> None:
+    text, payload = "{{ payload }}" * 7_000, {"a": "x" * 20_000}
+
+    def fill() -> None:
+        with pytest.raises(TooLarge, match=r"100,?000 characters"):
+            filled([said(text)] * 50, payload)
+
+    assert seconds_of_work(fill) <= MOST_SECONDS
+
+
+def test_a_run_whose_message_would_be_too_long_says_so(
+    hooked: tuple[StandingOrder, str], make_order: MakeOrder
+) -> None:
+    order, secret = hooked
+    texts = [said("{{ payload }}" * 50).model_dump(mode="json")["content"]]
+    StandingOrder.objects.filter(pk=order.pk).update(messages=texts)
+    body = json.dumps("x" * 3_000)
+    assert send(order, body, signed(secret, body)).status_code == 202
+    running.begin_queued()
+    run = order.runs.get()
+    assert (run.state, run.conversation) == ("failed", None)
+    assert "more than 100000 characters" in run.words
 
 
 # --- the dry run ----------------------------------------------------------------------------------
