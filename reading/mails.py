@@ -31,13 +31,17 @@ _BOUNDARY = re.compile(rb"boundary", re.IGNORECASE)
 _CONTENT = re.compile(rb"content-(?:type|disposition):", re.IGNORECASE)
 _BEHIND_HEADERS = re.compile(rb"\n\r?\n")
 _LONE_CR = re.compile(rb"\r(?!\n)")
-_HEADER = re.compile(rb"^[\x21-\x39\x3b-\x7e]{1,76}:", re.MULTILINE)
+_HEADER = re.compile(rb"(?:^|(?<=\r))[\x21-\x39\x3b-\x7e]{1,76}:", re.MULTILINE)
 MOST_HEADERS = 300_000
 """Lines that look like one, wherever they stand."""
 _LOOKS = 10_000_000
 """Lines, as often as there are levels at most: each is compared with the boundaries of all that it is in."""
 _PARAMETERS = 10_000
 """Bytes of a header with parameters."""
+_ALL_PARAMETERS = 200_000
+"""Of all such headers together: each is taken apart for several questions."""
+_MOST_PARAMETERS = 200
+"""Of one header: for each the library looks again at all that stands before it."""
 _NESTED = re.compile(rb"message/", re.IGNORECASE)
 _LOWER = str.maketrans({chr(sign): chr(sign + 32) for sign in range(ord("A"), ord("Z") + 1)})
 """What changes no length, as other letters in lower case do."""
@@ -84,7 +88,8 @@ def read_mail(raw: bytes) -> Mail:
     parts = len(_BOUNDARY.findall(raw))
     if parts > MOST_PARTS or len(_NESTED.findall(raw)) > MOST_PARTS:
         raise Unreadable("it has too many parts")
-    if raw.count(b"\n") * (1 + parts) > _LOOKS:
+    lone = raw.count(b"\r") - raw.count(b"\r\n")  # in parts it ends a line as well
+    if (raw.count(b"\n") + lone) * (1 + parts) > _LOOKS:
         raise Unreadable("it has too many lines for so many parts")
     if len(_HEADER.findall(raw)) > MOST_HEADERS:
         raise Unreadable("it has too many headers")
@@ -147,14 +152,22 @@ def _require_whole_lines(raw: bytes) -> None:
 
 def _require_short_headers(raw: bytes) -> None:
     """Of those with parameters, which are taken apart in the square of their length."""
+    together = 0
     for number, found in enumerate(_CONTENT.finditer(raw)):
         end = found.end()
         while (end := raw.find(b"\n", end)) >= 0 and raw[end + 1 : end + 2] in {b" ", b"\t"}:
             end += 1
             if end - found.end() > _PARAMETERS:
                 break
-        length = (end if end >= 0 else len(raw)) - found.end()
-        if length > _PARAMETERS or number >= 10 * MOST_PARTS:
+        end = end if end >= 0 else len(raw)
+        length = end - found.end()
+        together += length
+        if (
+            length > _PARAMETERS
+            or together > _ALL_PARAMETERS
+            or number >= 10 * MOST_PARTS
+            or raw.count(b";", found.end(), end) > _MOST_PARAMETERS
+        ):
             raise Unreadable("a header is too long")
 
 

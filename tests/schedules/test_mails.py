@@ -282,7 +282,14 @@ def test_what_is_no_mail_is_refused_and_breaks_nothing(order: StandingOrder, raw
 
 @pytest.mark.parametrize(
     ("parts", "lines", "problem"),
-    [(99, b"a\n" * 110_000, "too many lines"), (0, b"a: b\n" * 300_001, "too many headers")],
+    [
+        (99, b"a\n" * 110_000, "too many lines"),
+        (99, b"\n" + b"a\r" * 110_000, "too many lines"),
+        (0, b"a: b\n" * 300_001, "too many headers"),
+        (1, b"a: b\r" * 300_001, "too many headers"),
+        (1, (b'\n--0\nContent-Type: text/plain; a="' + b";" * 9_000 + b"\n\na") * 40, "too long"),
+        (1, (b'\n--0\nContent-Type: text/plain; a="' + b"a" * 9_000 + b"\n\na") * 40, "too long"),
+    ],
 )
 def test_what_python_takes_apart_slowly_is_no_mail(parts: int, lines: bytes, problem: str) -> None:
     within = "".join(f"Content-Type: multipart/a; boundary={n}\n\n--{n}\n" for n in range(parts))
