@@ -40,6 +40,7 @@ from reading.programs import (
     OPERANDS,
     PLAIN,
     RUNNING,
+    SCRIPTING,
     STARTING,
     WRAPPERS,
 )
@@ -141,8 +142,11 @@ def _interprets_what_is_named(name: str, words: Sequence[str], named: int, depth
     if place is None or not _RUNNING_MORE.isdisjoint(words[named:]):
         return False
     inner = at + place - 1
-    named_by_it = at == 1 and name not in FETCHED and "-m" not in words[at:inner]
-    return named_by_it or _starts_no_other(words[inner:], named - inner, depth + 1)
+    if at == 1 and name not in FETCHED and "-m" not in words[at:inner]:
+        # What it runs is named. Its options may still have it run other files.
+        known = name in SCRIPTING or name in CONTAINED or name in STARTING
+        return known or not any(map(_is_option, words[named:]))
+    return _starts_no_other(words[inner:], named - inner, depth + 1)
 
 
 def _git_starts_no_other(words: Sequence[str], named: int) -> bool:

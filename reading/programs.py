@@ -24,21 +24,31 @@ WRAPPERS = _words(
     "start-stop-daemon stdbuf strace su su-exec sudo sudoedit systemd-nspawn systemd-run taskset "
     "tcsh time timeout tini tmux torsocks toybox trap unbuffer unshare valgrind watch watchexec "
     "xargs xterm xvfb-run zsh alias function hash enable declare typeset local readonly export let "
-    "test [ [[ read mapfile readarray unset set shopt"
+    "test [ [[ read mapfile readarray unset set shopt "
+    "abduco autossh aws-vault bear catchsegv ccache chamber cpulimit cross-env cross-env-shell "
+    "dbus-launch distcc doppler dotenv dotenvx dtach eatmydata envchain envdir fakeroot-ng foreman "
+    "forego icecc ifne mispipe mpiexec mpirun nodemon oksh osh pee posh run0 sbatch scan-build sccache "
+    "schedtool setlock softlimit srun torify trickle tsocks tsp xonsh yash ysh"
 )
 """Run the command that their words, their input or their variables say, or change what later words mean."""
 
 JOINING = _words(
-    "at batch entr eval hyperfine mosh nix-shell parallel rsh runuser script sg ssh sshpass su watch "
-    "watchexec xterm"
+    "at autossh batch cross-env-shell entr eval hyperfine mispipe mosh nix-shell nodemon parallel pee rsh "
+    "runuser script sg ssh sshpass su watch watchexec xterm"
 )
 """Those of them that make one line of their words, which a shell reads."""
 
 OPERANDS: Mapping[str, int] = {
-    **dict.fromkeys(_words("chroot chrt faketime flock gosu gtimeout mosh perf prlimit rsh"), 1),
-    **dict.fromkeys(_words("run-parts setarch setuidgid sg ssh su-exec taskset timeout"), 1),
+    **dict.fromkeys(_words("autossh chroot chrt faketime flock gosu gtimeout mosh perf"), 1),
+    **dict.fromkeys(
+        _words("envchain envdir prlimit rsh run-parts setarch setlock setuidgid sg ssh"), 1
+    ),
+    **dict.fromkeys(_words("su-exec taskset timeout"), 1),
     **dict.fromkeys(_words("bwrap expect firejail gdb lldb parallel proot socat su"), 99),
     **dict.fromkeys(_words("hyperfine nix-shell runuser script systemd-nspawn tmux"), 99),
+    **dict.fromkeys(
+        _words("abduco aws-vault chamber doppler dtach foreman forego mispipe pee"), 99
+    ),
 }
 """Words without a hyphen that wrappers take before the program that they start; of many, nobody tells where
 it stands."""
@@ -54,24 +64,34 @@ ALONE: Mapping[str, frozenset[str]] = {
 """Options of programs that start others behind which no value stands but what is started."""
 
 INTERPRETERS = _words(
-    "ansible ant asdf awk bazel buildah bun bundle bundler cabal cargo cmake composer conda corepack "
+    "ansible ant apptainer asdf awk bazel buildah bun bundle bundler cabal cargo cmake composer conda "
+    "corepack "
     "crictl ctr dart deno docker docker-compose dotnet ed elixir emacs erl ex fab flatpak flutter "
     "gawk gem gh go gradle groovy grunt guile guix gulp hatch helm hg honcho incus invoke ipython "
     "java jj jshell julia jupyter just kubectl lein lerna lftp lua lxc lxc-attach lxc-execute m4 "
     "machinectl make mamba mariadb mawk meson micromamba mise mix mkdocs mongosh mvn mysql nawk "
     "nerdctl ninja nix node nox npm npx nvim nx oc ocaml octave opam osascript pdm perl php pip pipenv pipx "
     "pixi pnpm podman podman-compose poetry pre-commit psql pyenv python python2 python3 R Rscript rake "
-    "pypy rbenv rebar3 ruby runc runghc rustup rye sbt scala screen sed sftp snap sphinx-build sqlite3 "
+    "pypy rbenv rebar3 ruby runc runghc rustup rye sbt scala screen sed sftp singularity snap "
+    "sphinx-build sqlite3 "
     "stack svn swift tclsh terraform tofu tox ts-node tsx turbo uv uvx vagrant vi view vim "
     "vimdiff volta wish yarn zig bunx cProfile coverage pdb profile timeit trace"
 )
 """Run a program that is written on the line, in a file, or in a container or environment of theirs."""
 
+SCRIPTING = _words(
+    "elixir groovy guile ipython java julia lua node osascript perl php pypy python python2 python3 "
+    "Rscript ruby runghc scala tclsh ts-node tsx"
+)
+"""Those that hand what stands behind the script that they run on to it. To the others an option may name
+other files to run, unless `STARTING` has those that do."""
+
 RUNNING = _words("dlx exec rsh run shell sh ssh x")
 """Subcommands of such programs by which they run whatever follows."""
 
 CONTAINED = _words(
-    "buildah crictl ctr docker docker-compose incus kubectl lxc nerdctl oc podman podman-compose runc"
+    "apptainer buildah crictl ctr docker docker-compose incus kubectl lxc nerdctl oc podman podman-compose "
+    "runc singularity"
 )
 """Those that take a container or an image before what runs in it."""
 FETCHED = _words("bunx npx uvx")
@@ -152,7 +172,7 @@ STARTING: Mapping[str, tuple[str, ...]] = {
                 "--pdb",
                 "--trace",
             ),
-            *("--pyargs", "--pythonw", "--cov-conf", "--ds", "@"),
+            *("--pyargs", "--pythonw", "--cov-conf", "--ds", "--tx", "--px", "@"),
         ),
     ),
     **dict.fromkeys(
@@ -220,10 +240,58 @@ STARTING: Mapping[str, tuple[str, ...]] = {
         *("--to", "--from", "--read", "--write"),
     ),
     "fzf": ("--prev", "--bind"),
+    "install": ("--strip-p",),
+    **dict.fromkeys(("ar", "nm", "objcopy", "ranlib", "strip"), ("--plug",)),
+    "rustc": ("-C", "--codegen", "-Z", "@"),
+    "ghc": ("-pgm", "-F", "-fplugin", "-fclear-plugins", "-package-db", "-B", "-e", "@"),
+    "protoc": ("--plugin", "@"),
+    "aria2c": ("--on-", "--conf"),
+    **dict.fromkeys(
+        ("yt-dlp", "youtube-dl"),
+        (
+            "--exec",
+            "--conf",
+            "--plugin",
+            "--down",
+            "--ext",
+            "--use-p",
+            "--netrc-c",
+            "--ffmpeg",
+            "--ppa",
+        ),
+    ),
+    **dict.fromkeys(
+        ("ansible-console", "ansible-inventory", "ansible-playbook", "ansible-pull"),
+        (
+            "-i",
+            "--inv",
+            "-M",
+            "--mod",
+            "--vault",
+            "-e",
+            "--ext",
+            "-c",
+            "--conn",
+            "--ssh",
+            "--s",
+            "--play",
+        ),
+    ),
+    **dict.fromkeys(("iptables", "ip6tables"), ("--modp",)),
+    "restic": ("-o", "--opt", "--password-c"),
+    "rclone": ("--password-c", "--sftp-ss", "--conf", "--metadata-m"),
+    "cppcheck": ("--addon",),
+    "clang-tidy": ("-load", "--load"),
+    "ssh-copy-id": ("-o", "-F"),
+    **dict.fromkeys(("play", "rec", "sox"), ("|",)),
+    "bundle": ("--gem",),
+    "composer": ("-d", "--work"),
+    "coverage": ("--rc",),
+    **dict.fromkeys(("conda", "gh", "mamba", "micromamba", "terraform", "tofu"), ()),
     "less": ("+", "-k", "--lesskey"),
     "more": ("+",),
     # Whatever follows is in a language of theirs by which they start programs.
-    **dict.fromkeys(("sqlite3", "psql", "mysql", "mariadb", "mongosh"), ("",)),
+    **dict.fromkeys(("sqlite3", "psql", "mysql", "mariadb", "mongosh", "sbt"), ("",)),
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), ("-f", "-i", "-l", "-e", "-E", "--")),
     **dict.fromkeys(
         ("ex", "nvim", "rvim", "vi", "view", "vim", "vimdiff"),
