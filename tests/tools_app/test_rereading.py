@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from harness.events import (
     AgentToolUse,
     ApprovalRequested,
     CompactionSkipped,
+    ContentSetAside,
     EndTurn,
     Event,
     InputTaken,
+    MessageEdited,
     SessionStatusIdle,
     SpanModelRequestStart,
     StopDetails,
@@ -45,10 +48,11 @@ def log() -> list[Entry]:
     return [Entry(f"e{n}", event, n) for n, event in enumerate(events, start=1)]
 
 
-async def reread(tainted: str = "", **arguments: Any) -> Outcome:
+async def reread(tainted: str = "", later: Sequence[Event] = (), **arguments: Any) -> Outcome:
     tool = find("read_events")
     assert tool is not None
-    context = ToolContext("e9", Path("/nonexistent"), entries=log(), ever_tainted_by=tainted)
+    entries = [*log(), *(Entry(f"e{n}", event, n) for n, event in enumerate(later, start=10))]
+    context = ToolContext("e9", Path("/nonexistent"), entries=entries, ever_tainted_by=tainted)
     return await perform(tool, context, arguments)
 
 
@@ -101,6 +105,17 @@ async def test_what_strangers_wrote_stays_theirs_when_it_is_read_again():
     outcome = await reread(tainted="web_fetch")
     assert outcome.untrusted
     assert outcome.untrusted_by == "web_fetch, read again"
+
+
+async def test_what_was_set_aside_is_not_read_in_the_log():
+    edited = MessageEdited(event_id="e7", content=(Text(text="And which river?"),))
+    aside = [edited, ContentSetAside(event_id="e7"), ContentSetAside(event_id="e4")]
+    everything = text_of((await reread(later=aside, limit=50)).content)
+    assert "river" not in everything
+    assert "bbb" not in everything
+    assert "capital" in everything
+    assert (await reread(later=aside, event="e7")).is_error
+    assert "THE END" not in text_of((await reread(later=aside, call="e4")).content)
 
 
 async def test_what_a_hook_said_to_people_alone_is_not_read_in_the_log():

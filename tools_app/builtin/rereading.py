@@ -17,6 +17,7 @@ from harness.events import (
     AppEvent,
     ApprovalRequested,
     CompactionSkipped,
+    ContentSetAside,
     Event,
     InputTaken,
     MessageEdited,
@@ -45,11 +46,28 @@ _SILENT = ("span.", "session.usage", "x.input_taken")
 
 
 def read_events(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
-    entries = list(context.entries)
+    entries = _without_asides(context.entries)
     one = arguments.get("call") or arguments.get("event")
     text = _whole(entries, one, arguments.get("offset", 0)) if one else _slice(entries, arguments)
     source = _foreign(context, entries)
     return ToolOutput(text, untrusted_by=source, untrusted=bool(source))
+
+
+def _without_asides(entries: Sequence[Entry]) -> list[Entry]:
+    """What was set aside comes into no prompt, by this road neither."""
+    aside = {entry.event.event_id for entry in entries if isinstance(entry.event, ContentSetAside)}
+    return [entry for entry in entries if not aside & _told_in(entry)]
+
+
+def _told_in(entry: Entry) -> set[str | None]:
+    """Ids of the message, or of the call, whose words these are."""
+    match entry.event:
+        case UserMessage():
+            return {entry.uid}
+        case MessageEdited(event_id=message):
+            return {message}
+        case event:
+            return {answered_call(event)}
 
 
 def _foreign(context: ToolContext, entries: Sequence[Entry]) -> str:
