@@ -109,7 +109,7 @@ async def test_what_strangers_wrote_stays_theirs_when_it_is_read_again():
 
 async def test_what_was_set_aside_is_not_read_in_the_log():
     edited = MessageEdited(event_id="e7", content=(Text(text="And which river?"),))
-    aside = [edited, ContentSetAside(event_id="e7"), ContentSetAside(event_id="e4")]
+    aside: list[Event] = [edited, ContentSetAside(event_id="e7"), ContentSetAside(event_id="e4")]
     everything = text_of((await reread(later=aside, limit=50)).content)
     assert "river" not in everything
     assert "bbb" not in everything
