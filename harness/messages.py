@@ -249,6 +249,14 @@ class UsageSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Unshown:
+    """So many characters have arrived of what is given once it is whole: a call's arguments, a summary. A
+    reply that breaks off before is charged with them. Says nothing itself."""
+
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lull:
     """Text is trickling in, and what had come of it was given. Whoever waits a moment before asking on
     gets what comes meanwhile in one go, which costs less than piece by piece. Says nothing itself."""
@@ -287,6 +295,7 @@ Piece = (
     | ElsewhereDone
     | CompactionDone
     | UsageSeen
+    | Unshown
     | Lull
     | ReplyDone
 )

@@ -56,6 +56,7 @@ from harness.messages import (
     ThinkingDelta,
     ThinkingDone,
     ToolCallDone,
+    Unshown,
     Usage,
     UsageSeen,
 )
@@ -99,6 +100,8 @@ class Reply:
         self._calls: list[Entry] = []
         self._seen = Usage()
         self._output_characters = 0
+        self._unshown = 0
+        """Characters of blocks that are under way and were not given yet."""
         self._prompt_at_most = 0
         self._began = 0.0
         self._first_delta: float | None = None
@@ -222,6 +225,8 @@ class Reply:
                 await self._compaction_done(piece)
             case UsageSeen():
                 self._seen = piece.usage
+            case Unshown():
+                self._unshown += piece.characters
             case Lull():
                 await self.kit.live.stride()
             case ReplyDone():
@@ -277,6 +282,7 @@ class Reply:
 
     async def _elsewhere_done(self, piece: ElsewhereDone) -> None:
         """Stored as it comes: what ran is told of also where the reply breaks off."""
+        self._unshown = 0
         self._count(len(str(piece.block)))
         if self._first_delta is None:
             self._first_delta = self.kit.clock()
@@ -298,6 +304,7 @@ class Reply:
 
     async def _compaction_done(self, piece: CompactionDone) -> None:
         """Stored at once: it is not paid for again where the reply breaks off."""
+        self._unshown = 0
         self._count(len(piece.summary))
         self._compacted += len(piece.summary)
         if self._first_delta is None:
@@ -315,6 +322,7 @@ class Reply:
         self._trace.append({"type": "compaction", "content": piece.summary})
 
     async def _call_done(self, piece: ToolCallDone) -> None:
+        self._unshown = 0
         self._count(len(str(piece.input)) + len(piece.invalid) + len(piece.name))
         judgement = await self.kit.judge_aside(piece.name, self.history, arguments=piece.input)
         tool = self.kit.tools_in(self.history).get(piece.name)
@@ -383,7 +391,8 @@ class Reply:
         charged = (
             error is None
             or self._first_delta is not None
-            or isinstance(error, BadReply)
+            or self._unshown > 0
+            or isinstance(error, BadReply | BrokenStream)
             or (isinstance(error, ProviderTimedOut) and error.was_sent)
         )
         usage, estimated = self._usage_of_cut_reply(charged)
@@ -413,7 +422,8 @@ class Reply:
         A service charges for the prompt of a reply that had begun, that a person stopped, or that did not
         come in time, whether or not it still said so; a request it refused, or never had, costs nothing.
         """
-        output = max(self._seen.output_tokens, self._output_characters // CHARACTERS_PER_TOKEN)
+        came = self._output_characters + self._unshown
+        output = max(self._seen.output_tokens, came // CHARACTERS_PER_TOKEN)
         seen = replace(self._seen, output_tokens=output)
         if self._compacted:
             # What a summary took is told with the end of a reply alone.

@@ -31,6 +31,7 @@ from harness.messages import (
     ThinkingDelta,
     ThinkingDone,
     ToolCallDone,
+    Unshown,
     Usage,
     UsageSeen,
 )
@@ -131,7 +132,7 @@ class Anthropic:
                         failure = self._failure_in(event, request)
                         break
                     for piece in reply.pieces(event):
-                        begun = begun or not isinstance(piece, UsageSeen)
+                        begun = begun or not isinstance(piece, UsageSeen | Unshown)
                         deltas += isinstance(piece, TextDelta | ThinkingDelta)
                         yield piece
                     if reply.ended:
@@ -420,11 +421,16 @@ class _Reply:
             case "signature_delta":
                 block.signature.append(self._held.text(delta["signature"]))
             case "compaction_delta" if block.kind == COMPACTION:
-                block.text.append(self._held.text(delta.get("content") or ""))
+                yield from self._keep(block, delta.get("content") or "")
                 if sealed := delta.get("encrypted_content"):
                     block.data = mended(self._held.text(sealed))
             case "input_json_delta":
-                block.text.append(self._held.text(delta["partial_json"]))
+                yield from self._keep(block, delta["partial_json"])
+
+    def _keep(self, block: _Block, text: str) -> Iterator[Piece]:
+        block.text.append(self._held.text(text))
+        if text:
+            yield Unshown(len(text))
 
     def _show(self, block: _Block, text: str) -> Iterator[Piece]:
         yield from self._shown(block, block.blanker.feed(block.mender.feed(self._held.text(text))))

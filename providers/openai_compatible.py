@@ -24,6 +24,7 @@ from harness.messages import (
     ThinkingDelta,
     ThinkingDone,
     ToolCallDone,
+    Unshown,
     Usage,
 )
 from providers import failures
@@ -75,7 +76,7 @@ class OpenAICompatible:
                 async for received in response.iter_bytes():
                     for data in events.feed(received):
                         for piece in reply.pieces(self._chunk(data, request.model)):
-                            begun = True
+                            begun = begun or not isinstance(piece, Unshown)
                             yield piece
                 for piece in reply.rest():
                     begun = True
@@ -226,7 +227,7 @@ class _Reply:
         if delta.get("refusal"):
             self._refusal.append(delta["refusal"])
         for call in delta.get("tool_calls") or []:
-            self._add(call)
+            yield from self._add(call)
         if choice.get("finish_reason"):
             self._finish = word(choice["finish_reason"])
             self._finished = True
@@ -265,7 +266,7 @@ class _Reply:
         self._texts = []
         self._next += 1
 
-    def _add(self, delta: Mapping[str, Any]) -> None:
+    def _add(self, delta: Mapping[str, Any]) -> Iterator[Piece]:
         """Put a piece to its call: by number where there is one, else by id, else to the last."""
         function = delta.get("function") or {}
         call_id, name = delta.get("id") or "", function.get("name") or ""
@@ -286,13 +287,19 @@ class _Reply:
         if isinstance(arguments, dict):  # some servers send the object itself
             arguments = json.dumps(arguments)
         known.pieces.append(self._held.text(arguments or ""))
+        if arguments:
+            yield Unshown(len(arguments))
 
     def _count(self, usage: Mapping[str, Any]) -> None:
         details = usage.get("prompt_tokens_details") or {}
         cached = figure(details.get("cached_tokens"))
+        prompt, output = figure(usage.get("prompt_tokens")), figure(usage.get("completion_tokens"))
+        if prompt:
+            # What was thought, some services count in the sum alone.
+            output = max(output, figure(usage.get("total_tokens")) - prompt)
         self._usage = Usage(
-            input_tokens=max(figure(usage.get("prompt_tokens")) - cached, 0),
-            output_tokens=figure(usage.get("completion_tokens")),
+            input_tokens=max(prompt - cached, 0),
+            output_tokens=output,
             cache_read_input_tokens=cached,
         )
 

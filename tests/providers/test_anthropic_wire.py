@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from anthropic import AsyncAnthropic
 
-from harness.messages import Piece
+from harness.messages import Piece, Unshown
 from providers.anthropic import _Reply
 from providers.anthropic_request import request_body
 from providers.scripted import Reply, call, garbled_call, reply, say, think
@@ -36,7 +36,7 @@ async def typed_pieces(base_url: str) -> list[Piece]:
     async with AsyncAnthropic(api_key="key", base_url=base_url, max_retries=0) as client:
         async for event in await client.messages.create(**body, stream=True):
             pieces.extend(reading.pieces(event.to_dict()))
-    return pieces
+    return [piece for piece in pieces if not isinstance(piece, Unshown)]
 
 
 # A long reply byte by byte takes long and shows nothing more.

@@ -13,6 +13,7 @@ import pytest
 
 from harness import held
 from harness.errors import BadReply, ProviderError, ProviderTimedOut, ProviderUnreachable
+from harness.estimates import CHARACTERS_PER_TOKEN
 from harness.events import SessionError, SpanModelRequestEnd
 from harness.messages import ModelRequest, Piece, TextDelta, ThinkingDone, ToolCallDone
 from harness.provider import Provider
@@ -153,6 +154,28 @@ async def test_more_calls_than_any_reply_makes_are_a_fault(service):
 async def test_arguments_without_end_are_a_fault(service):
     times = held.MOST_CHARACTERS // 1_000_000 + 1
     assert (await fault_of(service, service.arguments("x" * 1_000_000, times))).code == "bad_reply"
+
+
+async def test_arguments_that_break_off_are_charged_as_far_as_they_came(service):
+    """Nobody is given them before they are whole, and their service was paid for each of them."""
+    async with served(service.name, stream_of(*service.arguments("x" * 1_000, 40))) as provider:
+        bench = Bench(provider)
+        await bench.run(said("Go."))
+    end = bench.events(SpanModelRequestEnd)[0]
+    assert (end.is_error, end.estimated) == (True, True)
+    assert end.model_usage.input_tokens > 0
+    assert end.model_usage.output_tokens == 40_000 // CHARACTERS_PER_TOKEN
+
+
+async def test_a_reply_that_breaks_off_before_its_first_word_is_charged_with_its_prompt():
+    """A model may have thought for minutes of which nothing is told."""
+    thinking = {"choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}]}
+    async with served("openai_compatible", stream_of(thinking)) as provider:
+        bench = Bench(provider)
+        await bench.run(said("Go."))
+    end = bench.events(SpanModelRequestEnd)[0]
+    assert (end.is_error, end.estimated) == (True, True)
+    assert end.model_usage.input_tokens > 0
 
 
 async def test_what_has_not_the_form_of_a_reply_is_a_fault(service):

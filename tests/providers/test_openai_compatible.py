@@ -89,6 +89,24 @@ async def test_missing_usage_and_finish_reason_are_put_up_with():
     assert pieces[1:] == [TextDone(0, "Hello"), ReplyDone("end_turn", Usage())]
 
 
+@pytest.mark.parametrize(
+    ("told", "output"),
+    [
+        ({"completion_tokens": 50, "total_tokens": 150}, 50),
+        ({"completion_tokens": 50, "total_tokens": 450}, 350),
+        ({"completion_tokens": 50}, 50),
+        ({"completion_tokens": 50, "total_tokens": 0}, 50),
+    ],
+    ids=["usual", "thought-in-the-sum-alone", "no-sum", "empty-sum"],
+)
+async def test_what_was_thought_counts_where_it_stands_in_the_sum_alone(told, output):
+    usage = {"choices": [], "usage": {"prompt_tokens": 100, **told}}
+    async with served([stream_of(delta("stop", content="Hi"), usage)]) as provider:
+        last = (await pieces_of(provider, ask()))[-1]
+    assert isinstance(last, ReplyDone)
+    assert last.usage == Usage(input_tokens=100, output_tokens=output)
+
+
 async def test_a_finish_reason_without_an_end_mark_is_enough():
     async with served([stream_of(delta(content="Hi"), delta("stop"), done=False)]) as provider:
         assert isinstance((await pieces_of(provider, ask()))[-1], ReplyDone)

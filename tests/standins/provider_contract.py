@@ -44,6 +44,7 @@ from harness.messages import (
     ToolCall,
     ToolCallDone,
     ToolSpec,
+    Unshown,
     Usage,
     UsageSeen,
 )
@@ -132,8 +133,9 @@ def ask(
 
 
 async def pieces_of(provider: Provider, request: ModelRequest) -> list[Piece]:
-    """Without lulls, which depend on how the bytes came."""
-    return [piece async for piece in provider.stream(request) if not isinstance(piece, Lull)]
+    """Without what depends on how the bytes came."""
+    pieces = [piece async for piece in provider.stream(request)]
+    return [piece for piece in pieces if not isinstance(piece, Lull | Unshown)]
 
 
 async def pieces_until_error(
@@ -143,7 +145,7 @@ async def pieces_until_error(
     pieces: list[Piece] = []
     try:
         async for piece in provider.stream(request):
-            if not isinstance(piece, Lull):
+            if not isinstance(piece, Lull | Unshown):
                 pieces.append(piece)
     except ProviderError as error:
         return pieces, error
@@ -158,7 +160,7 @@ def check_pieces(pieces: Sequence[Piece]) -> None:
     number, texts, kind = 0, [""], ""
     for piece in pieces[:-1]:
         assert not isinstance(piece, ReplyDone), "only one end"
-        if isinstance(piece, UsageSeen | Lull):
+        if isinstance(piece, UsageSeen | Unshown | Lull):
             continue
         assert piece.index == number, f"{piece} where block {number} is open"
         match piece:
@@ -183,7 +185,7 @@ def whole(pieces: Sequence[Piece], traits: Traits) -> list[Piece]:
     kept: list[Piece] = []
     for piece in pieces:
         match piece:
-            case TextDelta() | ThinkingDelta() | UsageSeen() | Lull():
+            case TextDelta() | ThinkingDelta() | UsageSeen() | Unshown() | Lull():
                 continue
             case ThinkingDone() if not traits.signatures:
                 kept.append(replace(piece, signature=""))
