@@ -15,7 +15,7 @@ from keeping.contextplans import newest_plan
 
 from .amounts import money, number
 from .models import Usage
-from .standings import standing
+from .standings import standing_on_page
 
 _SPENT = Prepared(
     lambda given: (
@@ -56,6 +56,6 @@ def draw_meter(conversation: Conversation) -> str:
         "is_filling": fill >= 80,
         "context_tokens": number(conversation.context_tokens),
         "window": number(window),
-        "budgets": standing(conversation),
+        "budgets": standing_on_page(conversation),
     }
     return render_to_string("spending/meter.html", context).strip()

@@ -10,14 +10,14 @@ from django.template.loader import render_to_string
 from conversations.models import Conversation
 
 from .models import Budget
-from .standings import standing
+from .standings import standing_on_page
 
 
 def draw_near_end(conversation: Conversation) -> str:
     """Empty while none is. What caps a single run begins anew with the next message, and is not told of."""
     near = [
         one
-        for one in standing(conversation)
+        for one in standing_on_page(conversation)
         if one.is_near and one.period != Budget.Period.RUN.value
     ]
     if not near:

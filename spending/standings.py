@@ -20,6 +20,7 @@ from conversations.models import Conversation
 from .amounts import amount_text
 from .applying import any_budget, without_replaced
 from .models import Budget, BudgetPeriod
+from .models.budget import BudgetQuerySet
 from .periods import ends_on, starts_on
 
 WARN_AT = 80
@@ -57,6 +58,10 @@ class Standing:
         return self.percent >= WARN_AT
 
     @property
+    def is_personal(self) -> bool:
+        return self.scope in {Budget.Scope.USER, Budget.Scope.PERSON}
+
+    @property
     def is_reached(self) -> bool:
         return self.spent >= self.limit
 
@@ -81,14 +86,31 @@ class Standing:
         return str(Budget.Period(self.period).label)
 
 
+def applying_to_owner(conversation: Conversation) -> BudgetQuerySet:
+    """All that its calls count against where its owner asks. What is another member's is for none of her
+    pages."""
+    owner = conversation.owner
+    payer = charged_person(owner, conversation.organisation_id)
+    applying = Budget.objects.applying_to(conversation, payer, server_keys=True)
+    return applying.exclude(~Q(user__in={owner.pk, payer}), scope=Budget.Scope.USER)
+
+
 def standing(conversation: Conversation, *, now: datetime | None = None) -> list[Standing]:
-    """How every budget stands that calls of this conversation count against, widest first."""
+    """How every budget stands that calls of this conversation count against, widest first; for its owner."""
     if not any_budget():
         return []
     payer = charged_person(conversation.owner, conversation.organisation_id)
-    applying = Budget.objects.applying_to(conversation, payer, server_keys=True)
-    found = without_replaced(list(applying.select_related("organisation", "user")))
+    applying = applying_to_owner(conversation).select_related("organisation", "user")
+    found = without_replaced(list(applying))
     return standings(found, now=now, conversation=conversation, person=payer)
+
+
+def standing_on_page(conversation: Conversation) -> list[Standing]:
+    """The same for everybody who reads the conversation: where others do, without what is hers alone."""
+    found = standing(conversation)
+    if any(one.is_personal for one in found) and conversation.shares.exists():
+        return [one for one in found if not one.is_personal]
+    return found
 
 
 def standings(

@@ -17,7 +17,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.current_organisation import require_shown_organisation
 from accounts.forms import add_error
 from accounts.permissions import may_manage
-from accounts.persons import charged_person
 from accounts.requests import SignedInRequest
 from chat.views.answers import safe_next
 from chat.views.lookup import find_conversation
@@ -26,7 +25,7 @@ from harness.errors import AgentError, Conflict, NotFound
 from spending.actions.budgets import may_change, remove_budget, set_budget
 from spending.forms import BudgetForm, ConversationBudgetForm
 from spending.models import Budget
-from spending.standings import standings
+from spending.standings import applying_to_owner, standings
 
 MOST_SHOWN = 200
 
@@ -99,12 +98,15 @@ def conversation_budget(request: SignedInRequest, uid: str) -> HttpResponse:
         else:
             messages.success(request, _("The budget is set."))
             return redirect("spending:budget", uid=conversation.uid)
-    payer = charged_person(conversation.owner, conversation.organisation_id)
-    applying = Budget.objects.applying_to(conversation, payer, server_keys=True)
     manages = may_manage(request.user, conversation.organisation)
     context = {
         "conversation": conversation,
-        "rows": _rows(request, applying, manages=manages, conversation=conversation),
+        "rows": _rows(
+            request,
+            applying_to_owner(conversation),
+            manages=manages,
+            conversation=conversation,
+        ),
         "form": form,
         "next": reverse("spending:budget", kwargs={"uid": conversation.uid}),
     }

@@ -13,6 +13,7 @@ from accounts.actions.organisations import create_organisation
 from accounts.models import Organisation, Role, User
 from chat.presentation import frames
 from conversations import log
+from conversations.actions.sharing import share_conversation
 from conversations.models import Conversation
 from harness.errors import Declined, Forbidden, Invalid, NotFound
 from harness.events import ModelUsage, SpanModelRequestEnd, SpanModelRequestStart
@@ -261,6 +262,36 @@ def test_the_meter_of_a_conversation_shows_its_budgets_and_warns(
     page = client_of(alice).get(hers.get_absolute_url()).content.decode()
     assert "85 tokens of 100 tokens" in page
     assert "Only 15 tokens left." in page
+
+
+def test_who_reads_along_is_told_of_no_budget_of_the_owners_alone_nor_she_of_a_writers(
+    alice: User, acme: Organisation, bob: User, staff: User, hers, client_of: ClientOf
+):
+    for limit, who in ((77, alice), (88, bob)):
+        set_budget(
+            actor=alice,
+            scope=Budget.Scope.USER,
+            organisation=acme,
+            user=who,
+            limit=limit,
+            **TOKENS,
+        )
+    set_budget(actor=staff, scope=Budget.Scope.PERSON, limit=66, **TOKENS)
+    spend(hers, 70)
+    page = client_of(alice).get(hers.get_absolute_url()).content.decode()
+    assert "70 tokens of 77 tokens" in page
+    share_conversation(actor=alice, conversation=hers, user_uid=bob.uid, role="writer")
+    for who in (alice, bob):
+        page = client_of(who).get(hers.get_absolute_url()).content.decode()
+        assert "77 tokens" not in page
+        assert "66 tokens" not in page
+        assert "alice in Acme" not in page
+    Conversation.objects.update(asked_by=bob, others_wrote=True)
+    hers.refresh_from_db()
+    page = client_of(alice).get(f"/c/{hers.uid}/budget/").content.decode()
+    assert "77 tokens" in page
+    assert "88 tokens" not in page
+    assert {each.limit for each in standing(hers)} == {66, 77}
 
 
 # --- pages ----------------------------------------------------------------------------------------
