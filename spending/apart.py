@@ -7,13 +7,11 @@ Who asks and why is the asker's part (`embeddings`, `brief`); calls about a conv
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from decimal import Decimal
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
-from django.utils import timezone
 
 from accounts.models import User
 from accounts.persons import charged_person
@@ -23,7 +21,7 @@ from harness.messages import Usage as Tokens
 
 from .amounts import MONEY, units_of
 from .applying import any_budget, without_replaced
-from .models import Budget, BudgetPeriod, Usage
+from .models import MODEL_LENGTH, Budget, BudgetPeriod, Usage
 from .periods import lock_periods
 from .prices import cost_of, find_price, worst_cost
 from .stops import release_for_room
@@ -36,28 +34,28 @@ def hold_apart(begun: SpanModelRequestStart, *, organisation: int, user: int | N
     """The id of a call that may now be made, counted with what it takes at most. None: a budget has no room
     for it, and nothing is counted. `user` is whose call it is; None: the organisation's."""
     tokens = begun.prompt_tokens_at_most + begun.output_tokens_at_most
-    person = _person(user, organisation)
+    cost = worst_cost(begun)
     with transaction.atomic():
-        periods = _periods(
-            organisation, user, person, timezone.now(), server_keys=begun.server_keys
-        )
-        cost = worst_cost(begun)
-        for period in periods:
-            if not _has_room(period, tokens, cost):
-                return None
+        # Before the budgets are looked for: one that comes into force meanwhile counts the row or is found.
         usage = Usage.objects.create(
             model_request_id=new_event_id(),
             organisation_id=organisation,
             user_id=user,
-            charged_to_id=person,
+            charged_to_id=_person(user, organisation),
             server_keys=begun.server_keys,
             purpose=begun.purpose,
             provider=begun.provider,
-            model=begun.model,
+            model=begun.model[:MODEL_LENGTH],
             input_tokens=begun.prompt_tokens_at_most,
             output_tokens=begun.output_tokens_at_most,
             cost=cost,
         )
+        periods = _periods(usage)
+        binding = without_replaced([period.budget for period in periods])
+        for period in periods:
+            if period.budget in binding and not _has_room(period, tokens, cost):
+                usage.delete()
+                return None
         for period in periods:
             _add(period, _amount(period, tokens, cost))
     return usage.model_request_id
@@ -76,13 +74,7 @@ def settle_apart(call: str, used: Tokens, *, milliseconds: int = 0) -> None:
         usage.milliseconds = milliseconds
         usage.save(update_fields=[*Usage.TOKENS, "cost", "milliseconds"])
         rooms = {}
-        for period in _periods(
-            usage.organisation_id,
-            usage.user_id,
-            usage.charged_to_id,
-            usage.created_at,
-            server_keys=usage.server_keys,
-        ):
+        for period in _periods(usage):
             change = _amount(period, used.total_tokens, counted) - _amount(period, at_most, worst)
             change = max(change, -period.spent)  # it may have come into force meanwhile
             _add(period, change)
@@ -95,23 +87,23 @@ def _person(user: int | None, organisation: int) -> int | None:
     return None if account is None else charged_person(account, organisation)
 
 
-def _periods(
-    organisation: int, user: int | None, person: int | None, now: datetime, *, server_keys: bool
-) -> Sequence[BudgetPeriod]:
-    """Of the budgets that count it, locked."""
+def _periods(usage: Usage) -> Sequence[BudgetPeriod]:
+    """Of the budgets that count it, locked. Those for each person count on beside one that replaces them, for
+    when it is lifted."""
     if not any_budget():
         return ()
-    hers = {key for key in (user, person) if key is not None}
+    person, organisation = usage.charged_to_id, usage.organisation_id
+    hers = {key for key in (usage.user_id, person) if key is not None}
     applying = (
         Q(scope=Budget.Scope.DEPLOYMENT)
         | Q(scope=Budget.Scope.ORGANISATION, organisation=organisation)
         | Q(scope=Budget.Scope.USER, organisation=organisation, user__in=hers)
     )
-    if person is not None and server_keys:
+    if person is not None and usage.server_keys:
         applying |= Q(scope=Budget.Scope.PERSON) & (Q(user=None) | Q(user=person))
     found = Budget.objects.in_force().filter(applying).exclude(period=Budget.Period.RUN)
-    budgets = without_replaced(list(found.order_by("scope", "pk")))
-    return lock_periods(budgets, now, person or 0, NO_CONVERSATION) if budgets else ()
+    budgets = list(found.order_by("scope", "pk"))
+    return lock_periods(budgets, usage.created_at, person or 0, NO_CONVERSATION) if budgets else ()
 
 
 def _has_room(period: BudgetPeriod, tokens: int, cost: Decimal | None) -> bool:

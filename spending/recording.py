@@ -22,7 +22,7 @@ from harness.messages import Usage as Tokens
 from jobs.prepared import Prepared
 
 from . import budgets
-from .models import Usage
+from .models import MODEL_LENGTH, Usage
 from .prices import cost_of, find_price
 
 _PERSON = Prepared(lambda given: User.objects.filter(pk=given.pk))
@@ -57,7 +57,7 @@ def record_request_end(
         run=run,
         purpose=begun.purpose,
         provider=begun.provider,
-        model=begun.model,
+        model=begun.model[:MODEL_LENGTH],
         input_tokens=tokens.input_tokens,
         output_tokens=tokens.output_tokens,
         cache_creation_input_tokens=tokens.cache_creation_input_tokens,

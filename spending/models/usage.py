@@ -10,6 +10,9 @@ from accounts.models import Organisation
 from conversations.models.conversation import Conversation
 from conversations.models.run import Run
 
+MODEL_LENGTH = 100
+"""Of a model's name as it is kept; services have longer ones, of which the beginning is kept."""
+
 
 class Usage(models.Model):
     TOKENS = (
@@ -38,7 +41,7 @@ class Usage(models.Model):
     """The id of the span's start event: one row a request, however often it is reported."""
     purpose = models.CharField(max_length=30)
     provider = models.CharField(max_length=50)
-    model = models.CharField(max_length=100)
+    model = models.CharField(max_length=MODEL_LENGTH)
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
     cache_creation_input_tokens = models.PositiveIntegerField(default=0)

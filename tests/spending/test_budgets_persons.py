@@ -20,9 +20,12 @@ from conversations.kits import choose_provider, plan_kit
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
 from harness.errors import Forbidden, LimitReached
+from harness.events import SpanModelRequestStart
+from harness.messages import Usage as Tokens
 from spending.actions.budgets import remove_budget, set_budget
+from spending.apart import hold_apart, settle_apart
 from spending.budgets import CapReached
-from spending.models import Budget, BudgetPeriod, Reservation
+from spending.models import Budget, BudgetPeriod, Reservation, Usage
 from spending.standings import standing
 from tests.cast import ClientOf, join
 from tests.conversations.conftest import MakeAgent
@@ -209,6 +212,28 @@ def test_one_persons_own_budget_replaces_that_for_each_until_it_is_lifted(
     assert shares(default) == {"alice": 300}
     with pytest.raises(CapReached):
         begin_call(work, **OURS)
+
+
+def test_calls_of_no_conversation_count_for_each_beside_ones_own_as_well(
+    staff: User, alice: User, acme: Organisation
+) -> None:
+    default = of_each(staff, 100)
+    own = of_each(staff, 1_000, user=alice)
+    begun = SpanModelRequestStart(
+        purpose="embedding", prompt_tokens_at_most=150, server_keys=True, model="m", provider="p"
+    )
+    ended = hold_apart(begun, organisation=acme.pk, user=alice.pk)
+    under_way = hold_apart(begun, organisation=acme.pk, user=alice.pk)
+    assert ended is not None
+    assert under_way is not None
+
+    settle_apart(ended, Tokens(input_tokens=120))
+    remove_budget(actor=staff, budget=own)
+    settle_apart(under_way, Tokens(input_tokens=30))
+
+    assert shares(default) == {"alice": 150}
+    assert hold_apart(begun, organisation=acme.pk, user=alice.pk) is None
+    assert Usage.objects.count() == 2
 
 
 def test_a_raised_budget_for_each_holds_for_everybody_at_once(
