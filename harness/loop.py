@@ -18,13 +18,12 @@ from harness.compaction import Cut, compacted, dropped, find_cut, summary_reques
 from harness.content import Text
 from harness.contextplan import SUMMARY_SHARE, TAIL_SHARE, reserve_of, share_out
 from harness.errors import AgentError, ContextTooLong, LimitReached, ProviderError
-from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens, sizes_at_most
+from harness.estimates import CHARACTERS_PER_TOKEN, sizes_at_most
 from harness.events import (
     WAITS_FOR_SUBAGENTS,
     WAITS_FOR_WORKER,
     AgentMessage,
     AgentThinking,
-    AgentThreadContextCompacted,
     AppEvent,
     BudgetReached,
     CompactionSkipped,
@@ -32,7 +31,6 @@ from harness.events import (
     EndTurn,
     Event,
     InputTaken,
-    ModelUsage,
     OutcomeCheck,
     Refusal,
     RequiresAction,
@@ -73,6 +71,7 @@ from harness.hooks import (
 )
 from harness.ids import new_event_id
 from harness.kit import Kit, Signal, first_of
+from harness.lostrequests import lost_end
 from harness.messages import Message, ModelRequest, Usage
 from harness.outcomechecks import Ran, failures, ran_event, told
 from harness.policy import Verdict as Allowed
@@ -866,34 +865,10 @@ class Loop:
             await self._append(Entry(block.uid, event))
         lost = self.history.open_request
         if lost is not None and isinstance(lost.event, SpanModelRequestStart):
-            end = SpanModelRequestEnd(
-                model_request_start_id=lost.uid,
-                model_usage=ModelUsage(
-                    input_tokens=likely_prompt_tokens(_sent_at_most(self.history, lost)),
-                    output_tokens=sum(len(text) for _block, text in partials)
-                    // CHARACTERS_PER_TOKEN,
-                ),
-                is_error=True,
-                end="lost",
-                estimated=True,
-            )
+            log = (entry.event for entry in self.history.entries)
+            end = lost_end(lost.uid, lost.event, log)
             await self._append(Entry.of(end))
         await self._calls.recover()
-
-
-def _sent_at_most(history: History, request: Entry) -> int:
-    """The upper estimate of what a request's service has read, with what it read for a summary if it made
-    one."""
-    event = request.event
-    if not isinstance(event, SpanModelRequestStart):
-        return 0
-    summarised = any(
-        isinstance(entry.event, AgentThreadContextCompacted)
-        and entry.event.provider
-        and entry.event.model_request_id == request.uid
-        for entry in history.entries
-    )
-    return event.prompt_tokens_at_most - (0 if summarised else event.summary_tokens_at_most)
 
 
 def retry_delay(failures: int, retry_after: float | None, random: float) -> float:

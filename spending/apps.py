@@ -15,7 +15,7 @@ class SpendingConfig(AppConfig):
         from memory.embedding.paying import count_with  # noqa: PLC0415
         from owndata.parts import give_with  # noqa: PLC0415
 
-        from . import owndata, projection  # noqa: PLC0415
+        from . import deletions, owndata, projection  # noqa: F401, PLC0415
         from .embeddings import EmbeddingsCounted  # noqa: PLC0415
         from .export import SPENT  # noqa: PLC0415
         from .meter import draw_meter  # noqa: PLC0415

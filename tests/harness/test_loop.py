@@ -800,6 +800,24 @@ async def test_text_that_a_lost_process_had_received_is_kept_and_the_answer_goes
     assert [end.end for end in ends] == ["lost", "end_turn"]
 
 
+async def test_what_a_lost_process_had_received_is_charged_whole_blocks_as_well():
+    bench = Bench(scripted(reply("and the rest.")))
+    message, request = Entry.of(said("Go.")), Entry.of(SpanModelRequestStart())
+    thought = AgentThinking(thinking="t" * 4_000, model_request_id=request.uid)
+    words = AgentMessage(content=(Text(text="w" * 400),), model_request_id=request.uid)
+    for entry in (
+        message,
+        Entry.of(InputTaken(event_ids=(message.uid,))),
+        request,
+        Entry.of(thought),
+        Entry.of(words),
+    ):
+        bench.journal._store(entry)
+    await bench.run(partials=[(LiveBlock("sevt_partial", "text", request.uid), "p" * 40)])
+    lost = bench.events(SpanModelRequestEnd)[0]
+    assert (lost.end, lost.model_usage.output_tokens) == ("lost", 1_110)
+
+
 async def test_a_run_that_lost_its_lease_stops_at_once():
 
     def lose(journal, _entries):

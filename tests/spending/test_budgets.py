@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -16,6 +17,7 @@ from django.utils import timezone
 
 from accounts.models import Organisation, User
 from conversations import log
+from conversations.actions.branching import edit_and_resend
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.messages import post_message, stop
 from conversations.journal import store
@@ -24,9 +26,11 @@ from conversations.wakes import wake
 from harness.content import Text
 from harness.errors import LimitReached, Overloaded
 from harness.events import (
+    AgentMessage,
     BudgetReached,
     InputTaken,
     ModelUsage,
+    RetriesExhausted,
     SessionStatusIdle,
     SessionStatusRunning,
     SpanModelRequestEnd,
@@ -93,6 +97,10 @@ def end_call(conversation: Conversation, start: Entry, end: str = "end_turn", **
         model_request_start_id=start.uid, model_usage=ModelUsage(**tokens), end=end
     )
     log.append(conversation.pk, [Entry.of(event)])
+
+
+def words_of(text: str, start: Entry) -> AgentMessage:
+    return AgentMessage(content=(Text(text=text),), model_request_id=start.uid)
 
 
 @contextmanager
@@ -239,6 +247,59 @@ def test_a_call_of_no_conversation_whose_price_is_removed_meanwhile_is_not_free(
     price.delete()
     settle_apart(call, Tokens(input_tokens=900))
     assert current(budget).spent == held
+
+
+def test_a_budget_made_while_a_call_of_no_conversation_waits_its_turn_counts_it(
+    staff: User, acme: Organisation, tokens_of_acme: SetBudget
+):
+    held = tokens_of_acme(1_000)
+    begun = SpanModelRequestStart(
+        purpose="embedding", provider="scripted", model="m", prompt_tokens_at_most=100
+    )
+    made: list[Budget] = []
+
+    def hold() -> None:
+        hold_apart(begun, organisation=acme.pk, user=None)
+
+    def make() -> None:
+        budget = set_budget(
+            actor=staff, scope=Budget.Scope.DEPLOYMENT, unit="tokens", period="total", limit=1_000
+        )
+        made.append(budget)
+
+    def change() -> None:
+        tokens_of_acme(2_000)
+
+    with transaction.atomic():
+        # Somebody else's call is being settled.
+        list(BudgetPeriod.objects.select_for_update().filter(budget=held))
+        threads = []
+        for work in (hold, make, change):
+            threads.append(Beside(work))
+            time.sleep(0.5)
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert thread.fault is None
+    assert Usage.objects.get().input_tokens == 100
+    assert {current(budget).spent for budget in (held, *made)} == {100}
+
+
+class Beside(threading.Thread):
+    """At work at once; `fault` is what went wrong."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__()
+        self.fault: BaseException | None = None
+        self._work = work
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._work()
+        except BaseException as fault:
+            self.fault = fault
+        finally:
+            connection.close()
 
 
 def test_the_first_call_of_a_month_that_is_refused_goes_on_when_the_budget_is_raised(
@@ -455,6 +516,17 @@ def test_what_a_service_counts_beyond_the_estimate_is_recorded_as_it_is(
         begin_call(conversation, 1, 0)
 
 
+def test_a_call_of_a_model_with_a_long_name_is_counted(
+    converse: Converse, tokens_of_acme: SetBudget
+):
+    """A form takes 160 characters, a program any number; a database may keep no more than a column holds."""
+    conversation, _ = converse()
+    budget = tokens_of_acme(1_000)
+    end_call(conversation, begin_call(conversation, model="m" * 160), input_tokens=7)
+    assert Usage.objects.get().model == "m" * 100
+    assert (current(budget).spent, current(budget).reserved) == (7, 0)
+
+
 def test_an_end_that_is_reported_twice_is_counted_once(
     converse: Converse, tokens_of_acme: SetBudget
 ):
@@ -554,16 +626,78 @@ def test_a_budget_made_in_mid_period_counts_what_was_spent_before(
     assert current(total).spent == 534
 
 
-def test_a_deleted_conversations_reservation_is_given_back(
-    alice: User, converse: Converse, tokens_of_acme: SetBudget
+def test_a_reservation_of_no_conversation_is_given_back(
+    converse: Converse, tokens_of_acme: SetBudget
 ):
     conversation, _ = converse()
     budget = tokens_of_acme(1_000)
     begin_call(conversation)
-    delete_conversation(actor=alice, conversation=conversation)
-    assert current(budget).reserved == 100
+    Reservation.objects.update(conversation=None)
     resume_stopped()
     assert current(budget).reserved == 0
+    assert books_balance()
+
+
+def test_deleting_a_conversation_whose_call_was_lost_hides_no_spending(
+    alice: User, converse: Converse, tokens_of_acme: SetBudget
+):
+    """Its process is gone, and no other one was at it yet."""
+    conversation, _ = converse()
+    budget = tokens_of_acme(1_000)
+    end_call(conversation, begin_call(conversation), input_tokens=3)
+    start = begin_call(conversation)
+    log.append(conversation.pk, [Entry.of(words_of("w" * 40, start))])
+    delete_conversation(actor=alice, conversation=conversation)
+    lost = Usage.objects.get(model_request_id=start.uid)
+    assert (lost.conversation, lost.user, lost.input_tokens, lost.output_tokens) == (
+        None,
+        alice,
+        30,
+        10,
+    )
+    assert (current(budget).spent, current(budget).reserved) == (43, 0)
+    assert Usage.objects.count() == 2
+    assert books_balance()
+
+
+@pytest.mark.parametrize("whose", ["organisation", "owner"])
+def test_organisations_and_people_can_go_while_a_call_is_lost(
+    staff: User, converse: Converse, whose: str
+):
+    conversation, _ = converse()
+    begin_call(conversation, server_keys=True)
+    made = [
+        set_budget(actor=staff, scope=scope, unit="tokens", period=period, limit=1_000)
+        for scope in (Budget.Scope.DEPLOYMENT, Budget.Scope.PERSON)
+        for period in Budget.Period.values
+    ]
+    getattr(conversation, whose).delete()
+    assert not Conversation.objects.exists()
+    for budget in made:
+        if budget.scope == Budget.Scope.DEPLOYMENT and budget.period != Budget.Period.RUN:
+            assert current(budget).spent == 30
+
+
+def test_a_call_that_broke_with_its_run_is_counted_where_the_message_is_said_anew(
+    alice: User, converse: Converse, tokens_of_acme: SetBudget
+):
+    budget = tokens_of_acme(1_000_000)
+    conversation, _ = converse(["Done."])
+    message = Entry.of(UserMessage(content=(Text(text="Hi."),)))
+    taken = Entry.of(InputTaken(event_ids=(message.uid,)))
+    log.append(conversation.pk, [message], actor=alice)
+    log.append(conversation.pk, [taken, Entry.of(SessionStatusRunning())])
+    start = begin_call(conversation)
+    failed = SessionStatusIdle(stop_reason=RetriesExhausted())
+    log.append(conversation.pk, [Entry.of(failed)])
+    Conversation.objects.update(owes_run=False)
+    edit_and_resend(
+        actor=alice, conversation=conversation, message_uid=message.uid, text="Ho.", files=False
+    )
+    rested(conversation)
+    assert Usage.objects.get(model_request_id=start.uid).total_tokens == 30
+    assert current(budget).reserved == 0
+    assert current(budget).spent == sum(each.total_tokens for each in Usage.objects.all())
     assert books_balance()
 
 

@@ -1,0 +1,51 @@
+"""With what a model request is booked whose end nobody has heard: its process is gone, or its run broke.
+
+What the log has of the reply counts, and of its prompt our estimate: being lost makes nothing free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.content import text_of
+from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens
+from harness.events import (
+    AgentMessage,
+    AgentThinking,
+    AgentThreadContextCompacted,
+    Event,
+    McpElsewhere,
+    ModelUsage,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+)
+
+
+def lost_end(uid: str, begun: SpanModelRequestStart, log: Iterable[Event]) -> SpanModelRequestEnd:
+    """The end of the request `uid` that `begun` says; `log`: at least what is stored behind its start."""
+    prompt = begun.prompt_tokens_at_most - begun.summary_tokens_at_most
+    characters = 0
+    for event in log:
+        match event:
+            case AgentMessage(model_request_id=request, content=content) if request == uid:
+                characters += len(text_of(content))
+            case AgentThinking(model_request_id=request, thinking=thinking) if request == uid:
+                characters += len(thinking)
+            case McpElsewhere(model_request_id=request, block=block) if request == uid:
+                characters += len(str(block))
+            case AgentThreadContextCompacted(model_request_id=request) if request == uid:
+                characters += len(event.summary)
+                # The service has read it all for a summary of its own as well.
+                prompt = begun.prompt_tokens_at_most
+            case _:
+                pass
+    return SpanModelRequestEnd(
+        model_request_start_id=uid,
+        model_usage=ModelUsage(
+            input_tokens=likely_prompt_tokens(prompt),
+            output_tokens=characters // CHARACTERS_PER_TOKEN,
+        ),
+        is_error=True,
+        end="lost",
+        estimated=True,
+    )
