@@ -86,7 +86,7 @@ def begin(conversation_id: int) -> Claim | None:
     choice = ready(choice)
     with transaction.atomic():
         # Whoever writes to it, deletes it or takes something out waits for this row.
-        held = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+        held = Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id).first()
         if held is None or held.status != Conversation.Status.IDLE:
             return None
         row = rows.filter(conversation=held).first() or Analysis(
@@ -183,7 +183,7 @@ def _asked(pk: int, uid: str) -> tuple[Conversation, Analysis] | None:
     known = asked.values_list("conversation", flat=True).first()
     if known is None:
         return None
-    held = Conversation.objects.select_for_update().filter(pk=known).first()
+    held = Conversation.objects.select_for_update(no_key=True).filter(pk=known).first()
     row = asked.first()
     return None if held is None or row is None else (held, row)
 
