@@ -47,7 +47,7 @@ def invite_member(
     token = new_token()
     now = timezone.now()
     with transaction.atomic():
-        Organisation.objects.select_for_update().filter(pk=organisation.pk).first()
+        Organisation.objects.select_for_update(no_key=True).filter(pk=organisation.pk).first()
         if Membership.objects.filter(organisation=organisation, user__email__iexact=email).exists():
             raise Conflict(
                 _("%(email)s already belongs to this organisation.") % {"email": email},

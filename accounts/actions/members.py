@@ -31,7 +31,7 @@ def add_member(
     """
     wanted = parse_role(role)
     with transaction.atomic():
-        Organisation.objects.select_for_update().filter(pk=organisation.pk).first()
+        Organisation.objects.select_for_update(no_key=True).filter(pk=organisation.pk).first()
         _require_power(require_manager(actor, organisation), wanted)
         if user.is_service:
             raise Invalid(
@@ -135,7 +135,9 @@ def remove_member(*, actor: User, membership: Membership) -> int:
 
 def _lock(membership: Membership) -> Membership:
     """The row as it is now, with its organisation locked: two owners cannot remove each other."""
-    Organisation.objects.select_for_update().filter(pk=membership.organisation_id).first()
+    Organisation.objects.select_for_update(no_key=True).filter(
+        pk=membership.organisation_id
+    ).first()
     current = (
         Membership.objects.select_related("organisation", "user").filter(pk=membership.pk).first()
     )

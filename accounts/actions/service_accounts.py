@@ -32,7 +32,7 @@ def create_service_account(
     require_role_for_service(wanted)
     name = _clean_name(name)
     with transaction.atomic():
-        Organisation.objects.select_for_update().filter(pk=organisation.pk).first()
+        Organisation.objects.select_for_update(no_key=True).filter(pk=organisation.pk).first()
         limit = settings.AGENTSITE_SERVICE_ACCOUNTS_PER_ORGANISATION
         held = Membership.objects.filter(
             organisation=organisation, user__kind=User.Kind.SERVICE

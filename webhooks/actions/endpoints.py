@@ -72,7 +72,7 @@ def create_endpoint(
     with transaction.atomic():
         most = settings.AGENTSITE_WEBHOOK_ENDPOINTS
         # The lock keeps two at once from being one too many.
-        Organisation.objects.select_for_update().get(pk=organisation.pk)
+        Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
         if WebhookEndpoint.objects.filter(organisation=organisation).count() >= most:
             raise LimitReached(
                 _("An organisation may have %(most)d webhook endpoints.") % {"most": most},
