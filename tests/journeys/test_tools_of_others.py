@@ -116,4 +116,5 @@ def test_a_tool_of_a_server_that_wants_an_account_is_asked_for_works_and_is_held
     fits(alice, f"pulled-{form}")
     page.once("dialog", lambda asked: asked.accept())
     page.get_by_role("button", name="Take away").click()
-    expect(page.locator("main")).to_contain_text("There is none yet.")
+    expect(page.locator("body")).to_contain_text("The server is taken away.")
+    expect(page.locator("main")).not_to_contain_text("tracker")
