@@ -1,44 +1,15 @@
-"""Why a turn ended before its answer, in the language of whoever reads it: providers, the loop and budgets
-say it in English.
+"""Why a turn ended before its answer, in the language of whoever reads it: providers and the loop say it in
+English, and so do apps that may end one (`add_sentences`).
 
 What a model's service said of itself stays as it said it.
 """
 
 from __future__ import annotations
 
-import re
-
 from django.utils.translation import gettext, gettext_noop
-
-from spending.amounts import amount_text
-from spending.models import Budget
 
 from .sentences import Sentences, one_of
 
-_TOKENS = re.compile(r"([\d,]{1,30}) tokens?")
-_AMOUNT = r"< \$[\d.]+|\$[\d.,]+|[\d,]+ tokens?"
-_PERIODS = (
-    gettext_noop("a day"),
-    gettext_noop("a month"),
-    gettext_noop("in all"),
-    gettext_noop("a run"),
-)
-
-
-def _amount(said: str) -> str:
-    found = _TOKENS.fullmatch(said)
-    return amount_text(Budget.Unit.TOKENS, int(found[1].replace(",", ""))) if found else said
-
-
-_WHOSE = Sentences(
-    gettext_noop("This conversation"),
-    gettext_noop("The conversation that started this one"),
-    gettext_noop("This server"),
-    gettext_noop("Each person on this server's keys"),
-    gettext_noop("%(person)s on this server's keys"),
-    gettext_noop("A conversation of %(person)s"),
-    gettext_noop("%(person)s in %(organisation)s"),
-)
 _SERVICE = (
     gettext_noop("The model service refused the key"),
     gettext_noop("The model service refused for want of credit"),
@@ -109,28 +80,6 @@ _FAILURES = Sentences(
     ),
     gettext_noop("This message has been worked on for longer than %(count)s seconds."),
     gettext_noop("Go on with “Try again”, or have staff raise the agent's time limit."),
-    # Budgets.
-    gettext_noop(
-        "The budget of %(limit)s %(period)s is reached (%(name)s): %(spent)s are spent, %(reserved)s"
-        " are reserved for calls under way, and this call may take up to %(need)s."
-    ),
-    gettext_noop(
-        "The model %(model)s of %(provider)s has no price, so the budget of %(limit)s %(period)s"
-        " (%(name)s) cannot be kept with it."
-    ),
-    gettext_noop("Staff can enter a price in the administration. Or choose another model."),
-    gettext_noop(
-        "Send a message, or “Try again”: that begins another run. Whoever set the budget can raise it."
-    ),
-    gettext_noop("An administrator of this server can raise it."),
-    gettext_noop(
-        "Whoever set it can raise it, and so can the owners and administrators of"
-        " %(organisation)s; then the conversation goes on by itself."
-    ),
-    gettext_noop(
-        "The owners and administrators of %(organisation)s can raise it; then the conversation"
-        " goes on by itself."
-    ),
     # This server.
     gettext_noop("A worker of the environment carries this out."),
     gettext_noop("Subagents work at this."),
@@ -144,19 +93,22 @@ _FAILURES = Sentences(
         "service": one_of(_SERVICE),
         "status": r"\d+",
         "seconds": r"[\d.]+",
-        "count": r"[\d,]+",
-        "period": one_of(_PERIODS),
-        **dict.fromkeys(("limit", "spent", "reserved", "need"), rf"{_AMOUNT}|[\d,]+"),
+        **dict.fromkeys(("count", "limit"), r"[\d,]+"),
     },
-    told={
-        "service": gettext,
-        "period": gettext,
-        "name": _WHOSE.in_words,
-        **dict.fromkeys(("limit", "spent", "reserved", "need"), _amount),
-    },
+    told={"service": gettext},
 )
+_known = [_FAILURES]
+
+
+def add_sentences(sentences: Sentences) -> None:
+    """Let an app have its own reasons told: what ends a turn is not chat's alone to know."""
+    if sentences not in _known:
+        _known.append(sentences)
 
 
 def in_words(said: str) -> str:
-    """The message or the hint of a stop, in the language of the moment."""
-    return _FAILURES.in_words(said)
+    """The message or the hint of a stop, in the language of the moment; as it was said if nobody knows it."""
+    for sentences in _known:
+        if (told := sentences.told(said)) is not None:
+            return told
+    return said

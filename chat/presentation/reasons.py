@@ -44,4 +44,4 @@ _REASONS = Sentences(
 
 def in_words(reason: str) -> str:
     """The same reason in the language of the moment."""
-    return _REASONS.each_in_words(reason)
+    return _REASONS.told_by_sentence(reason)

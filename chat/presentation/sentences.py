@@ -36,24 +36,21 @@ class Sentences:
         self._places = places or {}
         self._told = told or {}
 
-    def in_words(self, text: str) -> str:
-        """The same text in the language of the moment, if it is one of these; otherwise as it was said."""
+    def told(self, text: str) -> str | None:
+        """The same text in the language of the moment; None if it is none of these."""
         whole = whole_characters(text)
-        return self._said(whole) or whole
-
-    def each_in_words(self, text: str) -> str:
-        """The same sentence by sentence."""
-        return " ".join(map(self.in_words, _ENDS.split(text)))
-
-    def _said(self, sentence: str) -> str | None:
         for known, pattern in self._patterns:
-            found = pattern.fullmatch(sentence)
+            found = pattern.fullmatch(whole)
             if found:
                 given: dict[str, str] = found.groupdict()
                 for place in self._told.keys() & given.keys():
                     given[place] = self._told[place](given[place])
                 return gettext(known) % given
         return None
+
+    def told_by_sentence(self, text: str) -> str:
+        """The same where it is several of them; one that is none of these stays as it was said."""
+        return " ".join(self.told(each) or each for each in _ENDS.split(text))
 
     @cached_property
     def _patterns(self) -> Sequence[tuple[str, Any]]:

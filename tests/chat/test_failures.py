@@ -9,20 +9,9 @@ from pathlib import Path
 import pytest
 from django.utils import translation
 
-from accounts.models import Organisation, User
 from chat.presentation.failures import in_words
-from conversations.log import append
-from conversations.models import Conversation
 from harness import errors
-from harness.events import SpanModelRequestStart
-from harness.history import Entry
 from providers import failures
-from spending.actions.budgets import set_budget
-from spending.budgets import CapReached
-from spending.models import Budget
-from tests.chat.drawing import conversation
-
-__all__ = ["conversation"]
 
 ROOT = Path(__file__).parent.parent.parent
 SAID_IN = (
@@ -92,49 +81,3 @@ def test_what_a_service_says_of_itself_stays_as_it_said_it():
             in_words("Number of requests exceeded. Slow down")
             == "Number of requests exceeded. Slow down"
         )
-
-
-@pytest.fixture(
-    params=[
-        (Budget.Scope.DEPLOYMENT, "tokens", "day"),
-        (Budget.Scope.PERSON, "tokens", "month"),
-        (Budget.Scope.ORGANISATION, "tokens", "run"),
-        (Budget.Scope.ORGANISATION, "money", "total"),
-        (Budget.Scope.CONVERSATION, "tokens", "total"),
-    ]
-)
-def refusal(
-    request, db, alice: User, acme: Organisation, staff: User, conversation: Conversation
-) -> CapReached:
-    """What a budget without room says of a call."""
-    scope, unit, period = request.param
-    organisation = acme if scope == Budget.Scope.ORGANISATION else None
-    about = conversation if scope == Budget.Scope.CONVERSATION else None
-    set_budget(
-        actor=staff,
-        scope=scope,
-        unit=unit,
-        period=period,
-        limit=1234,
-        organisation=organisation,
-        conversation=about,
-    )
-    call = SpanModelRequestStart(
-        provider="scripted",
-        model="m",
-        server_keys=True,
-        prompt_tokens_at_most=2000,
-        output_tokens_at_most=9000,
-    )
-    with pytest.raises(CapReached) as raised:
-        append(conversation.pk, [Entry.of(call)])
-    return raised.value
-
-
-@pytest.mark.parametrize("language", ["de", "ar"])
-def test_no_refusal_of_a_budget_is_left_in_english(language: str, refusal: CapReached):
-    with translation.override(language):
-        told = f"{in_words(refusal.message)} {in_words(refusal.hint)}"
-    left = {"reached", "spent", "raise", "conversation", "price", "this", "each"}
-    assert not left & set(told.lower().replace("(", " ").replace(")", " ").split()), told
-    assert in_words(refusal.message) == refusal.message
