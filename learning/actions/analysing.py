@@ -86,7 +86,9 @@ def begin(conversation_id: int) -> Claim | None:
     choice = ready(choice)
     with transaction.atomic():
         # Whoever writes to it, deletes it or takes something out waits for this row.
-        held = Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id).first()
+        held = (
+            Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id).first()
+        )
         if held is None or held.status != Conversation.Status.IDLE:
             return None
         row = rows.filter(conversation=held).first() or Analysis(

@@ -70,7 +70,9 @@ def begin(conversation_id: int) -> Named | None:
     choice = ready(choice)
     with transaction.atomic():
         # Whoever names it, deletes it or takes the message out waits for this row.
-        held = Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id).first()
+        held = (
+            Conversation.objects.select_for_update(no_key=True).filter(pk=conversation_id).first()
+        )
         if held is None or TitleRequest.objects.filter(conversation=held).exists():
             return None
         row = TitleRequest(conversation=held, outcome=Outcome.KEPT)
@@ -98,7 +100,11 @@ def end(request: int, ended: SpanModelRequestEnd, answer: str) -> None:
     if row is None:
         return
     with transaction.atomic():
-        held = Conversation.objects.select_for_update(no_key=True).filter(pk=row.conversation_id).first()
+        held = (
+            Conversation.objects.select_for_update(no_key=True)
+            .filter(pk=row.conversation_id)
+            .first()
+        )
         row = TitleRequest.objects.filter(pk=request, outcome=Outcome.ASKED).first()
         if row is None or held is None:
             return
