@@ -248,6 +248,13 @@ def tools_in(user: User, view: str) -> list[str]:
     return sorted(set(found.values_list("tool", flat=True)))
 
 
+def organisations_in(user: User, view: str) -> QuerySet[Organisation]:
+    """The organisations a filter can choose from: the person's own, and those of what she sees."""
+    asking = of_view(user, view).order_by()[:COUNTED].values("organisation")
+    own = Organisation.objects.visible_to(user).values("pk")
+    return Organisation.objects.filter(Q(pk__in=own) | Q(pk__in=asking))
+
+
 def _capped(number: int) -> str:
     return str(number) if number <= COUNTED else f"{COUNTED}+"
 

@@ -15,7 +15,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.models import Organisation
 from accounts.requests import SignedInRequest
 from accounts.reviewing import REVIEWING
 from approvals import queue as approvalqueue
@@ -51,7 +50,7 @@ def show_queue(request: SignedInRequest, view: str = approvalqueue.WAITING) -> H
         "chosen": chosen,
         "tools": approvalqueue.tools_in(request.user, view),
         "risks": Approval.Risk.choices,
-        "queue_organisations": Organisation.objects.visible_to(request.user),
+        "queue_organisations": approvalqueue.organisations_in(request.user, view),
         "known": ",".join(item.approval.uid for item in page.items),
     }
     return render(request, "approvals/approvals.html", context)

@@ -181,6 +181,19 @@ def test_the_badge_counts_what_waits_for_this_person(client_of, alice, mallory, 
     assert "count" not in client_of(mallory).get("/approvals/badge/").content.decode()
 
 
+def test_staff_choose_from_the_organisations_of_what_they_see_and_others_from_their_own(
+    client_of, staff, alice, acme, mallory, elsewhere, conversation
+):
+    ask(conversation, path="a", content="b")
+    for person, offered in ((staff, {acme}), (alice, {acme}), (mallory, {elsewhere})):
+        page = client_of(person).get("/approvals/").content.decode()
+        assert [one for one in (acme, elsewhere) if f'<option value="{one.uid}"' in page] == list(
+            offered
+        )
+    found = client_of(staff).get(f"/approvals/?organisation={acme.uid}").content.decode()
+    assert f'<option value="{acme.uid}" selected>' in found
+
+
 def test_the_queue_takes_a_bounded_number_of_queries(
     client_of, alice, converse, django_assert_max_num_queries
 ):
