@@ -390,3 +390,4 @@ def test_an_answer_in_the_queue_brings_the_card_in_its_place_and_the_new_counts(
     card = answered.content.decode()
     assert 'data-state="denied"' in card
     assert 'id="count-mine" hx-swap-oob="true">0<' in card
+    assert 'id="approvals-badge"' in card
