@@ -64,6 +64,8 @@ def test_bob_reads_along_writes_and_is_shown_out_at_once(
     bob.page.wait_for_url(re.compile(r"/c/sesn_"))
     expect(bob.page.locator(".conversation-head")).to_contain_text("alice shares this")
     expect(bob.page.locator("#composer")).to_be_hidden()
+    status = bob.page.locator(".conversation-head .status")
+    assert status.evaluate("(one) => one.scrollWidth <= one.clientWidth")
     # As the strips of a team, of timers and of subagents have them.
     for person, shown in ((alice, True), (bob, False)):
         for panel in ("team", "timers", "subagents"):
