@@ -6,11 +6,12 @@ Which ones a person sees is `Approval.objects.visible_to`; deciding is `actions.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -77,8 +78,6 @@ class Item:
     """Empty where the call is no change of a file."""
     may_not: str
     """Why the viewer may not decide on it; empty when she may."""
-    alike: int
-    """How many others that the viewer may decide on ask for exactly the same."""
     is_own: bool
     allowed: int
     """How many people have allowed it, of several whom it takes, while it waits."""
@@ -87,6 +86,8 @@ class Item:
     dangers: tuple[str, ...]
     """What makes a command dangerous, in words."""
     around: Around
+    alike: int = 0
+    """How many others beside it in the list, on which the viewer may decide, ask for exactly the same."""
     repeats: bool = False
     """It asks for exactly the same as the one before it in the list."""
 
@@ -158,28 +159,14 @@ def with_facts(found: ApprovalQuerySet) -> ApprovalQuerySet:
 
 
 def items(user: User, approvals: Sequence[Approval]) -> list[Item]:
-    waiting = {approval.input_sha256 for approval in approvals if approval.is_waiting}
-    alike = {
-        (row["tool"], row["input_sha256"]): row["number"]
-        for row in Approval.objects.decidable_by(user)
-        .filter(input_sha256__in=waiting)
-        .order_by()
-        .values("tool", "input_sha256")
-        .annotate(number=Count("pk"))
-    }
     surroundings = around(user, approvals)
     here = {approval.conversation_id for approval in approvals}
     rows = Conversation.objects.visible_to(user).filter(pk__in=here)
     readable = set(rows.values_list("pk", flat=True))
+    found = [_item(user, approval, surroundings[approval.pk], readable) for approval in approvals]
+    number = Counter(_asked(item) for item in found if _is_open(item))
     return [
-        _item(
-            user,
-            approval,
-            alike.get((approval.tool, approval.input_sha256), 0),
-            surroundings[approval.pk],
-            readable,
-        )
-        for approval in approvals
+        replace(item, alike=number[_asked(item)] - 1) if _is_open(item) else item for item in found
     ]
 
 
@@ -187,12 +174,20 @@ def _alike_together(shown: Sequence[Item]) -> list[Item]:
     """Identical calls one behind the other, where the first of them stands."""
     groups: dict[tuple[str, str], list[Item]] = {}
     for item in shown:
-        groups.setdefault((item.approval.tool, item.approval.effective_sha256), []).append(item)
+        groups.setdefault(_asked(item), []).append(item)
     return [
         replace(item, repeats=place > 0)
         for group in groups.values()
         for place, item in enumerate(group)
     ]
+
+
+def _asked(item: Item) -> tuple[str, str]:
+    return item.approval.tool, item.approval.effective_sha256
+
+
+def _is_open(item: Item) -> bool:
+    return item.approval.is_waiting and not item.may_not
 
 
 def find(user: User, uid: str) -> Approval:
@@ -259,9 +254,7 @@ def _capped(number: int) -> str:
     return str(number) if number <= COUNTED else f"{COUNTED}+"
 
 
-def _item(
-    user: User, approval: Approval, alike: int, surroundings: Around, readable: Collection[int]
-) -> Item:
+def _item(user: User, approval: Approval, surroundings: Around, readable: Collection[int]) -> Item:
     touches = approval.touches
     diff = SafeString("")
     if touches.get("kind") == "diff":
@@ -274,7 +267,6 @@ def _item(
         fields=tuple(Field.of(name, value) for name, value in approval.effective_input.items()),
         diff=diff,
         may_not=may_not,
-        alike=max(0, alike - 1) if not may_not else 0,
         is_own=approval.conversation_id in readable,
         allowed=allowed,
         lapsed=lapsed,

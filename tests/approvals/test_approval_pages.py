@@ -371,6 +371,17 @@ def test_identical_calls_stand_together_and_the_later_ones_are_folded(
     assert page.count("Exactly the same call as the one above") == 1
 
 
+def test_as_many_identical_calls_are_offered_together_as_the_page_shows(
+    client_of, reviewer, converse, monkeypatch
+):
+    monkeypatch.setattr("approvals.queue.PAGE_SIZE", 3)
+    for number in range(5):
+        ask(converse()[0], path="a", content="other" if number == 1 else "same")
+    page = client_of(reviewer).get("/approvals/").content.decode()
+    assert page.count('name="approval"') == 3
+    assert "Choose this and 1 identical call<" in page
+
+
 def test_an_answer_in_the_queue_brings_the_card_in_its_place_and_the_new_counts(
     client_of, reviewer, mallory, conversation
 ):
