@@ -148,6 +148,14 @@ class ApprovalAdmin(ReadOnlyAdmin):
             return TemplateResponse(request, "admin/approvals/decide_approvals.html", context)
         shown = seen_by_uid(request.POST.getlist(SHOWN))
         decided = 0
+        gone = len(shown.keys() - {one.uid for one in chosen})
+        if gone:
+            words = ngettext(
+                "%(count)d call no longer stands in this list; nothing was done about it.",
+                "%(count)d calls no longer stand in this list; nothing was done about them.",
+                gone,
+            )
+            messages.warning(request, words % {"count": gone})
         for one in chosen:
             seen = shown.get(one.uid, Seen())
             try:

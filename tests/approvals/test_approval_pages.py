@@ -342,6 +342,25 @@ def test_staff_decide_in_the_admin_on_what_the_page_showed(client_of, staff, con
     assert [one.deny_message for one in confirmations(approval)] == ["Not like this"]
 
 
+def test_the_admin_says_of_a_confirmed_call_that_it_was_decided_meanwhile(
+    client_of, staff, alice, conversation
+):
+    first, second = (ask(conversation, path=path, content="b") for path in ("a", "c"))
+    answer(client_of(alice), first, "deny")
+    given = {
+        "action": "allow_once",
+        "_selected_action": [first.pk, second.pk],
+        "shown": [f"{one.uid}:{one.effective_sha256}" for one in (first, second)],
+    }
+    client = client_of(staff)
+    page = client.post("/admin/approvals/approval/?state__exact=pending", given, follow=True)
+    said = [str(message) for message in page.context["messages"]]
+    assert said == [
+        "1 call no longer stands in this list; nothing was done about it.",
+        "1 call is decided.",
+    ]
+
+
 def test_the_admin_offers_no_way_to_change_the_audit_log(client_of, staff, conversation):
     client = client_of(staff)
     ask(conversation, path="a", content="b")
