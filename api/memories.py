@@ -198,11 +198,22 @@ class RecalledPassage(serializers.Serializer[Any]):
     likeness = serializers.FloatField(allow_null=True, help_text=LIKENESS)
 
 
+class RecalledTurn(serializers.Serializer[Any]):
+    id = serializers.CharField(help_text="Of the message that began it.")
+    text = serializers.CharField(
+        allow_null=True, help_text="What that says; null: it counts no more, or was taken out."
+    )
+    words = serializers.ListField(child=serializers.CharField())
+
+
 class RecallRow(serializers.Serializer[Any]):
     message_id = serializers.CharField()
     at = serializers.DateTimeField()
     hits = RecallHit(many=True)
     passages = RecalledPassage(many=True, help_text="Of documents, which the agent was named.")
+    turns = RecalledTurn(
+        many=True, help_text="Of the same conversation, which its summary stands for."
+    )
 
 
 def _row(memory: Memory) -> dict[str, Any]:
@@ -527,6 +538,10 @@ class RecalledView(MemoryView):
                     "at": each["recall"].created_at,
                     "hits": [_hit(hit) for hit in each["hits"]],
                     "passages": [_passage(hit) for hit in each["passages"]],
+                    "turns": [
+                        {name: turn[name] for name in ("id", "text", "words")}
+                        for turn in each["turns"]
+                    ],
                 }
                 for each in recalls_in(self.actor, conversation)
             ]

@@ -19,6 +19,7 @@ class MemoryRecalled(AppEvent):
     conversation_id: str
     count: int
     passages: int = 0
+    turns: int = 0
 
     def remark(self) -> str:
         memories = ngettext(
@@ -29,9 +30,13 @@ class MemoryRecalled(AppEvent):
             "Found %(count)d passages of documents.",
             self.passages,
         ) % {"count": self.passages}
-        return " ".join(
-            words for words, any_ in ((memories, self.count), (passages, self.passages)) if any_
-        )
+        turns = ngettext(
+            "Found %(count)d turn that the summary stands for.",
+            "Found %(count)d turns that the summary stands for.",
+            self.turns,
+        ) % {"count": self.turns}
+        told = ((memories, self.count), (passages, self.passages), (turns, self.turns))
+        return " ".join(words for words, any_ in told if any_)
 
     def more(self) -> str:
         return f"{reverse('recall:recalled', args=[self.conversation_id])}#{self.recall_id}"

@@ -1,5 +1,5 @@
 """Memory in a run: the tools for it, and one section of the prompt with what the conversation recalled, with
-the names of documents.
+the names of documents and its own turns that a summary stands for.
 
 The section grows with what messages recall and stays the same otherwise, so that the cached beginning of
 the prompt stays, too. It tells memories as they are now: what was corrected since is told as corrected, and
@@ -22,7 +22,7 @@ from harness.contextplan import CHARACTERS, SHARES
 from jobs.prepared import Prepared
 from memory.models import Memory
 
-from . import passages
+from . import before, passages
 from .models import Access, AttachedStore, Recall
 from .mounted import attached_to
 from .reach import Reach, has_memories, reach_of, stores_for
@@ -45,7 +45,7 @@ HEADING = (
     "search_memory finds others."
 )
 ENDING = "</memory>"
-FRAME = len(HEADING) + len(passages.HEADING) + len(NO_ROOM) + len(ENDING) + 10
+FRAME = len(HEADING) + len(before.HEADING) + len(passages.HEADING) + len(NO_ROOM) + len(ENDING) + 10
 """Characters that stand around what is told."""
 LINE = 600
 """Characters of one memory that are told."""
@@ -54,7 +54,7 @@ _KEPT = Prepared(
     lambda given: (
         Recall.objects.filter(conversation=given.conversation)
         .order_by("pk")
-        .values_list("hits", "passages")
+        .values_list("hits", "passages", "turns")
     )
 )
 
@@ -111,17 +111,24 @@ def _room(config: AgentConfig) -> int:
 
 def section_text(conversation: Conversation, reach: Reach, room: int) -> str:
     recalls = _KEPT.all(conversation=conversation.pk)
-    pinned, recalled = _memories(conversation, reach, [hits for hits, _ in recalls])
-    places = passages.lines_of(conversation, [found for _, found in recalls])
+    pinned, recalled = _memories(conversation, reach, [hits for hits, _, _ in recalls])
+    places = passages.lines_of(conversation, [found for _, found, _ in recalls])
+    said = before.told_of(conversation, [turns for _, _, turns in recalls])
     first = _fitting([line_of(each) for each in pinned], int(room * PINNED))
-    lines = {each.uid: line_of(each) for each in recalled} | places
+    lines = {each.uid: line_of(each) for each in recalled} | places | {**said.lines}
     wanted = [
-        [*(hit["memory"] for hit in hits), *(each["passage"] for each in found)]
-        for hits, found in recalls
+        [
+            *(hit["memory"] for hit in hits),
+            *(each["turn"] for each in turns),
+            *(each["passage"] for each in found),
+        ]
+        for hits, found, turns in recalls
     ]
     told, missing = newest(wanted, lines, room - sum(len(line) + 1 for line in first))
     missing += len(pinned) - len(first)
-    parts = [*first, *(lines[uid] for uid in told if uid not in places)]
+    parts = [*first, *(lines[uid] for uid in told if uid not in places and uid not in said.lines)]
+    if turns_told := [line for uid, line in said.lines.items() if uid in told]:
+        parts += [said.heading, *turns_told]
     if named := [places[uid] for uid in told if uid in places]:
         parts += [passages.HEADING, *named]
     if missing:

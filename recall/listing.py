@@ -20,6 +20,7 @@ from memory.retrieval.question import QUESTION_LIMIT
 from memory.retrieval.words import as_said
 from memory.searching import matching
 
+from .before import said_now
 from .beside import messages_of
 from .models import Recall
 
@@ -86,15 +87,16 @@ def agent_names(user: User, memories: list[Memory]) -> dict[str, str]:
 
 
 def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
-    """What was recalled in a conversation of hers, newest first: each memory and passage as it is now, with
-    the words it was found by; of one that is gone, only that."""
+    """What was recalled in a conversation of hers, newest first: each memory, turn and passage as it is now,
+    with the words it was found by; of one that is gone, only that."""
     rows = (
         Recall.objects.visible_to(user)
         .filter(conversation=conversation)
-        .exclude(hits=[], passages=[])
+        .exclude(hits=[], passages=[], turns=[])
     )
     found = list(rows.order_by("-pk")[:RECALLS])
     passages, said = _passages(user, found), _said(conversation, found)
+    turns = said_now(conversation, [recall.turns for recall in found])
     uids = {hit["memory"] for recall in found for hit in recall.hits}
     seen = Memory.objects.visible_to(user).filter(uid__in=uids).select_related("store")
     by_uid = {memory.uid: memory for memory in seen}
@@ -121,6 +123,15 @@ def recalls_in(user: User, conversation: Conversation) -> list[dict[str, Any]]:
                     "percent": round(100 * (each["likeness"] or 0)),
                 }
                 for each in recall.passages
+            ],
+            "turns": [
+                {
+                    "id": each["turn"],
+                    "text": turns.get(each["turn"]),
+                    "address": address_of(conversation, each["turn"]),
+                    "words": as_said(each["words"], said.get(recall.event_uid, "")),
+                }
+                for each in recall.turns
             ],
         }
         for recall in found

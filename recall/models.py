@@ -46,6 +46,8 @@ class Recall(models.Model):
     its vector is to the message's."""
     passages: Any = models.JSONField(default=list)
     """Best first: ids of passage and document, and the same of how they were found."""
+    turns: Any = models.JSONField(default=list)
+    """Best first: of turns that a summary stands for, message and answer, the score and the words."""
     confidence = models.FloatField()
     event_uid = models.CharField(max_length=40, blank=True)
     """Of the event whose words it was found by: the message, or the last edit of it."""
@@ -69,6 +71,11 @@ class Recall(models.Model):
 
     def __str__(self) -> str:
         return self.uid
+
+    @property
+    def any(self) -> bool:
+        """Whether there was anything to be reminded of."""
+        return bool(self.hits or self.passages or self.turns)
 
 
 class MemoryOff(models.Model):

@@ -25,6 +25,7 @@ from memory.embedding.paying import Payer
 from memory.models import Memory
 from memory.searching import Hit, Recalled, search_memories
 
+from .before import turns_for
 from .events import MemoryRecalled
 from .models import Recall
 from .passages import has_passages, passages_for
@@ -47,7 +48,7 @@ _WAITING = Prepared(
         .values_list("pk", "event_uid")
     )
 )
-_FOUND = ["hits", "passages", "confidence", "waits", "by_words_alone"]
+_FOUND = ["hits", "passages", "turns", "confidence", "waits", "by_words_alone"]
 
 
 def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
@@ -65,7 +66,7 @@ def remind(conversation: Conversation, row: Event, event: EventValue) -> None:
     recall = Recall(conversation=conversation, message_uid=uid, event_uid=row.uid)
     there = _find(conversation, recall, text)
     recall.waits = there and chosen_service() is not None
-    if recall.waits or recall.hits or recall.passages:
+    if recall.waits or recall.any:
         recall.save(force_insert=True)
         _tell(conversation, recall)
 
@@ -84,19 +85,19 @@ def look_again(conversation: Conversation) -> None:
             recall = Recall.objects.select_for_update().filter(pk=pk).first()
             if recall is None:
                 continue
-            had = bool(recall.hits or recall.passages)
+            had = recall.any
             text = _text_of(conversation, uid)
             if near and text.strip():
                 _find(conversation, recall, text)
             recall.by_words_alone, recall.waits = not near, False
-            if not (recall.hits or recall.passages):
+            if not recall.any:
                 recall.delete()
                 continue
             recall.save(update_fields=_FOUND)
             if not had:
                 _tell(conversation, recall)
     older = Recall.objects.filter(pk__in=[pk for pk, _uid in found[AGAIN:]])
-    older.filter(hits=[], passages=[]).delete()
+    older.filter(hits=[], passages=[], turns=[]).delete()
     older.update(waits=False, by_words_alone=True)
 
 
@@ -110,7 +111,7 @@ def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
     """Have it say what is found now; whether there is anything to find it in."""
     reach = reach_of(conversation)
     if not reach.on:
-        recall.hits, recall.passages, recall.confidence = [], [], 0.0
+        recall.hits, recall.passages, recall.turns, recall.confidence = [], [], [], 0.0
         return False
     found = NOTHING
     there = has_memories(conversation, reach)
@@ -134,13 +135,14 @@ def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
     ]
     read = has_passages(conversation)
     recall.passages = passages_for(conversation, text) if read else []
+    recall.turns = turns_for(conversation, text)
     keys = [hit.memory.pk for hit in hits if hit.memory.uid not in told]
     Memory.objects.filter(pk__in=keys).count_use()
     return there or read
 
 
 def _tell(conversation: Conversation, recall: Recall) -> None:
-    if not (recall.hits or recall.passages):
+    if not recall.any:
         return
     told = MemoryRecalled(
         recall_id=recall.uid,
@@ -148,6 +150,7 @@ def _tell(conversation: Conversation, recall: Recall) -> None:
         conversation_id=conversation.uid,
         count=len(recall.hits),
         passages=len(recall.passages),
+        turns=len(recall.turns),
     )
     transaction.on_commit(partial(append, conversation.pk, [Entry.of(told)]))
 

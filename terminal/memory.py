@@ -44,6 +44,8 @@ HELP = "what agents remember of a person, on this machine"
 Command = Callable[[str, str], ArgumentParser]
 
 
+SHOWN = 200
+"""Characters of what was said that are shown."""
 ACTS = {
     "list": "[WORD…]: what is remembered and has all of the words, newest first",
     "search": "QUESTION: what answers it, best first; --at TIME what was true then",
@@ -149,6 +151,9 @@ def _why(screen: Screen, user: User, uid: str, *, as_json: bool) -> None:
         for hit in each["passages"]:
             if hit["passage"] is not None:
                 _show_passage(screen, hit, as_json=as_json)
+        for turn in each["turns"]:
+            if turn["text"] is not None:
+                _show_turn(screen, turn, as_json=as_json)
 
 
 def _show_passage(screen: Screen, hit: dict[str, Any], *, as_json: bool) -> None:
@@ -159,6 +164,15 @@ def _show_passage(screen: Screen, hit: dict[str, Any], *, as_json: bool) -> None
         return
     place = f"{passage.document.name}, {passage.page}".removesuffix(", ")
     screen.pieces([f"{passage.uid} ({place}) has: {', '.join(why)}\n"])
+
+
+def _show_turn(screen: Screen, turn: dict[str, Any], *, as_json: bool) -> None:
+    why = turn["words"]
+    if as_json:
+        _print(screen, {"id": turn["id"], "said": turn["text"], "why": why})
+        return
+    said = " ".join(turn["text"].split())[:SHOWN]
+    screen.pieces([f"{turn['id']} (said earlier) {said} has: {', '.join(why)}\n"])
 
 
 def _decay(screen: Screen, user: User, organisation: Organisation, options: dict[str, Any]) -> None:

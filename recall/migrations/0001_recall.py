@@ -63,6 +63,7 @@ class Migration(migrations.Migration):
                 ('message_uid', models.CharField(max_length=40)),
                 ('hits', models.JSONField(default=list)),
                 ('passages', models.JSONField(default=list)),
+                ('turns', models.JSONField(default=list)),
                 ('confidence', models.FloatField()),
                 ('event_uid', models.CharField(blank=True, max_length=40)),
                 ('waits', models.BooleanField(default=False)),
