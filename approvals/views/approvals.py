@@ -11,6 +11,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
@@ -193,7 +194,10 @@ def decide_many(request: SignedInRequest) -> HttpResponse:
             )
             decided += 1
         except Declined as refusal:
-            refused.append(f"{one.tool}: {refusal.words}")
+            refused.append(
+                _("%(tool)s, asked %(age)s ago: %(words)s")
+                % {"tool": one.tool, "age": timesince(one.asked_at), "words": refusal.words}
+            )
     for words in refused[:REFUSALS_SHOWN]:
         messages.warning(request, words)
     message = ngettext("%(count)d call is decided.", "%(count)d calls are decided.", decided)

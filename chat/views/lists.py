@@ -67,6 +67,8 @@ def show_list(request: SignedInRequest) -> HttpResponse:
         start = start_context(request, start_form(request))
         steps = first_steps(request.user, request.organisation, start["agent"])
         context |= {**start, "first_steps": steps, "example": example()}
+        others = Conversation.objects.shared_with(user).filter(organisation=organisation)
+        context["shared_with_me"] = others.count()
     if request.htmx:  # type: ignore[attr-defined]
         template = "chat/_rows.html" if after else "chat/_results.html"
     else:

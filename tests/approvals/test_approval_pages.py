@@ -140,6 +140,9 @@ def test_identical_calls_are_decided_together_and_others_are_not(client_of, revi
     together = {"approval": [one.uid for one in same], "shown": shown, "verdict": "approve"}
     assert client.post("/approvals/decide/", together).status_code == 302
     assert set(Approval.objects.filter(state="approved")) == set(same)
+    again = client.post("/approvals/decide/", together, follow=True)
+    said = [str(message).replace("\xa0", " ") for message in again.context["messages"]]
+    assert said[1] == f"{same[0].tool}, asked 0 minutes ago: This call was decided before."
 
 
 def test_what_was_not_shown_is_not_allowed_together(client_of, reviewer, conversation):

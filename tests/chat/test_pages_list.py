@@ -232,7 +232,7 @@ def test_500_conversations_of_40_events_are_listed_in_a_bounded_number_of_querie
     client = client_of(alice)
     # Ten of them for the form in which another begins, five for pins, tags and folders.
     put_away_first_steps(actor=alice)
-    with django_assert_max_num_queries(24):
+    with django_assert_max_num_queries(25):
         html = page_of(client)
     assert len(titles(html)) == PAGE_SIZE
     with django_assert_max_num_queries(10):

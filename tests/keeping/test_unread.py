@@ -119,6 +119,18 @@ def test_who_reads_by_a_share_has_a_mark_of_her_own(
     assert marked(client_of(bob), "/?shared=1") == set()
 
 
+def test_the_first_page_says_how_much_is_shared_with_her(
+    alice: User, bob: User, mallory: User, conversation: Conversation, client_of: ClientOf
+):
+    share_conversation(
+        actor=alice, conversation=conversation, user_uid=bob.uid, role=ShareRole.VIEWER
+    )
+    said = 'Shared with me <span class="badge">1</span>'
+    assert said in client_of(bob).get("/").content.decode()
+    for other in (alice, mallory):
+        assert said not in client_of(other).get("/").content.decode()
+
+
 @pytest.mark.parametrize("name", ["bob", "mallory"])
 def test_a_stranger_marks_nothing(
     name: str, request: pytest.FixtureRequest, conversation: Conversation, client_of: ClientOf
