@@ -19,7 +19,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from accounts.administration.readonly import ReadOnlyAdmin, pretty_json
+from accounts.administration.readonly import ReadOnlyAdmin, is_shown_whole, pretty_json
 from accounts.administration.requests import actor_of
 from accounts.staff import has_staff_permission
 from harness.errors import Declined
@@ -140,7 +140,10 @@ class ApprovalAdmin(ReadOnlyAdmin):
                 "title": gettext("Allow these calls once?")
                 if verdict == "approve"
                 else gettext("Deny these calls?"),
-                "approvals": [(one, pretty_json(one.effective_input)) for one in chosen],
+                "approvals": [
+                    (one, pretty_json(one.effective_input), is_shown_whole(one.effective_input))
+                    for one in chosen
+                ],
                 "action": "allow_once" if verdict == "approve" else "deny",
                 "checkbox": ACTION_CHECKBOX_NAME,
                 "denies": verdict == "deny",

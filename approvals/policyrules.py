@@ -5,24 +5,28 @@ Those of the agent itself come with its version. Who may make which rule is `act
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from accounts.models import User
+from accounts.models import Membership, User
 from accounts.persons import persons_behind
+from accounts.reviewing import REVIEWING
+from accounts.staff import has_staff_permission
 from conversations.ancestry import ancestors
 from conversations.models import Conversation
 from conversations.writers import behind, others_wrote_around
 from harness.agentconfig import ToolRule
-from harness.rules import Level, LevelledRule, rules_from
+from harness.rules import Level, LevelledRule, conditions_of, rules_from
 from jobs.prepared import Given, Prepared
 
 from .models import ApprovalDecision, PolicyRule
+from .models.approval import CHANGE
 from .models.policyrule import PolicyRuleQuerySet
 
 _OF_NEW = Prepared(
@@ -61,7 +65,7 @@ def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
         held = _narrowed(conversation, above)
     else:
         held = [
-            _without_own_word(row, [conversation.owner_id])
+            _as_it_counts(row, [conversation.owner_id])
             for row in _about(conversation, above)
             if row.conversation_id in {None, conversation.pk}
             or row.permission != PolicyRule.Permission.ALLOW
@@ -74,7 +78,7 @@ def rules_of_new(organisation: int, agent: int, owner: int) -> tuple[LevelledRul
     """Those that would hold in a conversation of this person with this agent, begun now."""
     configured = [LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules()]
     rows = _OF_NEW.all(organisation=organisation, agent=agent, owner=owner)
-    return (*configured, *(row.levelled() for row in rows))
+    return (*configured, *(_as_it_counts(row, [owner]) for row in rows))
 
 
 def _narrowed(conversation: Conversation, above: list[int]) -> list[LevelledRule]:
@@ -85,29 +89,61 @@ def _narrowed(conversation: Conversation, above: list[int]) -> list[LevelledRule
     agent = conversation.agent_version.agent_id
     rows = _at(conversation.organisation_id, agent, people, [conversation.pk, *above])
     return [
-        _without_own_word(row, people)
+        _as_it_counts(row, people)
         for row in rows.order_by("id")
         if row.permission != PolicyRule.Permission.ALLOW
         or (row.for_user_id is None and row.conversation_id in {None, conversation.pk})
     ]
 
 
-def _without_own_word(row: PolicyRule, writers: Sequence[int]) -> LevelledRule:
-    """What one of those who wrote allowed in advance was somebody else's word then; about what she asks for
-    herself it is none, be it through a service account."""
+def _as_it_counts(row: PolicyRule, writers: Sequence[int]) -> LevelledRule:
+    """What was allowed in advance meets a condition as long as those who allowed it could still meet it.
+
+    What one of those who wrote allowed was somebody else's word then; about what she asks for herself it is
+    none, be it through a service account. A reviewer's word is none once she is no reviewer any more, and of
+    two people both must be there.
+    """
     held = row.levelled()
-    if held.grant is None or not held.grant.requester_may_not_decide:
+    if held.grant is None or not conditions_of(held.grant):
         return held
     given = ApprovalDecision.objects.filter(
         approval=row.made_from_id, verdict=ApprovalDecision.Verdict.APPROVE
     )
-    givers = {row.made_by_id, *given.values_list("by", flat=True)}
-    for persons in given.values_list("persons", flat=True):
-        givers.update(persons)
-    asking = User.objects.filter(pk__in=writers)
-    if givers.isdisjoint(pk for one in asking for pk in (one.pk, *persons_behind(one))):
-        return held
-    return replace(held, grant=replace(held.grant, requester_may_not_decide=False))
+    accounts = {row.made_by_id, *given.values_list("by", flat=True)}
+    grant = replace(
+        held.grant,
+        two_people=held.grant.two_people and _all_belong(accounts, row.organisation_id),
+        reviewers_only=held.grant.reviewers_only and _all_review(accounts, row.organisation_id),
+    )
+    if grant.requester_may_not_decide:
+        givers = {*accounts}
+        for persons in given.values_list("persons", flat=True):
+            givers.update(persons)
+        asking = User.objects.filter(pk__in=writers)
+        if not givers.isdisjoint(pk for one in asking for pk in (one.pk, *persons_behind(one))):
+            grant = replace(grant, requester_may_not_decide=False)
+    return held if grant == held.grant else replace(held, grant=grant)
+
+
+def _all_belong(accounts: Collection[int | None], organisation: int | None) -> bool:
+    there = Membership.objects.filter(organisation=organisation, user__is_active=True)
+    return _found(accounts, there.values_list("user", flat=True))
+
+
+def _all_review(accounts: Collection[int | None], organisation: int | None) -> bool:
+    there = Membership.objects.filter(
+        organisation=organisation, user__is_active=True, role__in=REVIEWING
+    )
+    return _found(accounts, there.values_list("user", flat=True))
+
+
+def _found(accounts: Collection[int | None], there: QuerySet[Any, int]) -> bool:
+    """Whether all of them are there, or decide as staff, which is bound to no organisation."""
+    missing = {*accounts} - {*there.filter(user__in=[pk for pk in accounts if pk is not None])}
+    staff = User.objects.filter(pk__in=[pk for pk in missing if pk is not None])
+    return None not in missing and missing == {
+        one.pk for one in staff if has_staff_permission(one, CHANGE)
+    }
 
 
 def _about(conversation: Conversation, above: list[int]) -> Iterable[PolicyRule]:

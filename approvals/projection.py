@@ -16,9 +16,9 @@ from accounts.models import User
 from approvals.auditing import about_approval
 from audit import record as audit
 from conversations import projections
-from conversations.ancestry import root_of
+from conversations.ancestry import TreeOf, root_of
 from conversations.models import Conversation, Event
-from conversations.writers import behind
+from conversations.writers import behind, refusing_with_words
 from harness.events import (
     VOIDS_ANSWERS,
     AgentMcpToolUse,
@@ -155,9 +155,12 @@ def _ask_anew(conversation: Conversation, row: Event, request: ApprovalRequested
 
 def _name_authors(conversation: Conversation, approval: Approval) -> None:
     """Whoever else wrote, in whatever turn: what was said stays before the agent, and may have told it what
-    to do in another one."""
-    if people := behind(conversation) - {approval.requested_by_id}:
-        approval.also_requested_by.set(people)
+    to do in another one; so may the reason of a refusal."""
+    people = behind(conversation)
+    if approval.requester_may_not_decide:
+        people |= refusing_with_words(TreeOf(approval.root_id))
+    if others := people - {approval.requested_by_id}:
+        approval.also_requested_by.set(others)
 
 
 def _void(conversation: Conversation, call_uid: str) -> None:
@@ -192,6 +195,7 @@ def _set_terms(approval: Approval, terms: AskTerms, reason: str) -> None:
     approval.service_accounts = list(terms.service_accounts)
     approval.may_be_settled = terms.may_be_settled
     approval.turn_uid = terms.turn
+    approval.host = terms.host
     seconds = terms.expires_seconds
     approval.expires_at = now + timedelta(seconds=seconds) if seconds else None
     kind, _colon, named = terms.ask_first.partition(":")

@@ -5,7 +5,6 @@ Which ones a person sees is `Approval.objects.visible_to`; deciding is `actions.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from conversations.models.share import DECIDING
 from harness.errors import Invalid, NotFound
 from jobs.prepared import Prepared
 from reading.digits import number_of
+from reading.unseen import first_unseen, visible_json
 from rendering.diff import diff_table
 
 from .consents import agreement
@@ -54,7 +54,8 @@ ask than whether it waits for her."""
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One argument of a call as a form shows it: text as it is, anything else as JSON."""
+    """One argument of a call as a form shows it: text as it is, anything else, and text with signs that
+    nobody sees, as JSON."""
 
     name: str
     value: str
@@ -63,8 +64,8 @@ class Field:
 
     @classmethod
     def of(cls, name: str, value: Any) -> Field:
-        is_text = isinstance(value, str)
-        text = value if is_text else json.dumps(value, ensure_ascii=False, indent=2)
+        is_text = isinstance(value, str) and not first_unseen(value.replace("\r\n", "\n"))
+        text = value if is_text else visible_json(value)
         return cls(name, text, is_text, min(16, max(1, text.count("\n") + 1 + len(text) // 90)))
 
 

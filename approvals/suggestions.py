@@ -15,7 +15,7 @@ from typing import Any, Literal
 from django.utils.translation import gettext as _
 
 from harness.agentconfig import ToolRule
-from harness.dangers import graded
+from harness.dangers import graded, may_become_marked
 from harness.errors import Invalid
 from harness.modelfaults import read_as
 from harness.patterns import When
@@ -105,7 +105,8 @@ def in_words(rule: ToolRule, given: Mapping[str, Any] | None = None) -> str:
 
 
 def _beginning(given: Mapping[str, Any], command: str) -> str:
-    """The fewest words that say what is run; none for what deletes, sends or cannot be read."""
+    """The fewest words that say what is run; none for what deletes, sends or cannot be read, nor where more
+    words may have it do that."""
     words = simple_command(command)
     if words is None or graded(command).marks:
         return ""
@@ -118,6 +119,8 @@ def _beginning(given: Mapping[str, Any], command: str) -> str:
     for number in range(fewest, min(len(words), MOST_WORDS) + 1):
         if name in INTERPRETERS and words[1].startswith("-") and words[1] != "-m":
             break
+        if may_become_marked(words[:number]):
+            continue
         if found := _sure(given, "command", "prefix", shlex.join(words[:number])):
             return found
     return ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from harness.events import AppEvent, CompactionRequested, instructing_types
+from harness.events import AppEvent, CompactionRequested, UserToolConfirmation, instructing_types
 from harness.events import Event as EventValue
 from jobs.prepared import Prepared
 
@@ -72,6 +72,17 @@ def instructs(event: EventValue) -> bool:
     if isinstance(event, AppEvent):
         return event.instructs()
     return isinstance(event, CompactionRequested) and bool(event.focus)
+
+
+def refusing_with_words(conversations: Conversations) -> set[int]:
+    """The keys of those who refused a call there and told the agent why, and so what to do instead."""
+    rows = by_people(conversations, ("user.tool_confirmation",)).filter(payload__result="deny")
+    values = ((row.actor_id, row.value) for row in rows)
+    return {
+        actor
+        for actor, value in values
+        if actor is not None and isinstance(value, UserToolConfirmation) and value.deny_message
+    }
 
 
 def by_people(conversations: Conversations, types: Collection[str]) -> QuerySet[Event]:

@@ -67,6 +67,17 @@ def graded(command: str) -> Grade:
     return Grade("low" if not marks and _only_reads(command) else "medium", marks)
 
 
+def may_become_marked(words: Sequence[str]) -> bool:
+    """Whether a command that begins with these words may go on to what has a mark: by an option that may
+    stand anywhere, or by a subcommand that is not among them."""
+    name = basename(words[0])
+    if name == "git":
+        return len(words) < 2 or not _GIT_MARKED.isdisjoint(words[1:])
+    if name in _BY_SUBCOMMAND:
+        return len(words) < 2 or words[1].startswith("-")
+    return name == "find" or name in _FETCHING
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -79,6 +90,7 @@ _READING = _words(
     "unexpand uptime wc which who whoami :"
 )
 _GIT_READING = ("blame", "describe", "diff", "log", "ls-files", "rev-parse", "show", "status")
+_GIT_MARKED = _words("branch clean filter-branch push reset")
 _SHELLS = _words("ash bash dash fish ksh node perl php python python3 ruby sh zsh")
 _FETCHING = _words("curl wget")
 

@@ -109,9 +109,7 @@ class When(BaseModel):
             return Match.NO
         value = arguments[self.argument]
         if self.equals is not None:
-            alike = type(value) is type(self.equals)
-            same = alike and _canonical(value) == _canonical(self.equals)
-            return Match.YES if same else Match.NO
+            return Match.YES if _same(value, self.equals) else Match.NO
         if isinstance(value, str):
             return self._match_text(value, whole, meant_by)
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -144,6 +142,13 @@ class When(BaseModel):
 
 
 # --- one exact input ------------------------------------------------------------------------------
+
+
+def _same(given: Any, wanted: Any) -> bool:
+    """Numbers are the same in either form, `100` and `100.0`; true and false are none."""
+    if type(given) is type(wanted):
+        return bool(given == wanted)
+    return {type(given), type(wanted)} == {int, float} and bool(given == wanted)
 
 
 def _canonical(value: Any) -> str:

@@ -172,7 +172,9 @@ class Policy:
             return refusal
         asks = [_Ask(Level.TOOL, UNKNOWN, _EVERY_TIME)] if unknown else []
         asks += self._asks(tool, state, given)
-        grants = [held for held in self._allowing(tool.name, given) if _holds(held.grant, state)]
+        grants = [
+            held for held in self._allowing(tool.name, given) if _holds(held.grant, tool, state)
+        ]
         open_asks = [ask for ask in asks if not any(_settles(held.grant, ask) for held in grants)]
         question = None
         if open_asks:
@@ -228,7 +230,9 @@ class Policy:
         if tool.always_asks:
             asks.append(_Ask(Level.TOOL, f"{tool.name} always asks a person.", _EVERY_TIME))
         if words := tool.asks_about(given, state.together):
-            asks.append(_Ask(Level.TOOL, words))
+            # What it asks by itself is as far from people's rules as what an agent was not allowed:
+            # an answer to it settles none that an organisation makes.
+            asks.append(_Ask(Level.AGENT, words))
         if state.features.approval and tool.effect is not Effect.READ:
             words = "Approval is on in this conversation: everything that changes something asks."
             asks.append(_Ask(Level.CONVERSATION, words))
@@ -359,8 +363,10 @@ def _holds_back(rule: ToolRule, tool: Tool) -> bool:
     )
 
 
-def _holds(grant: Grant | None, state: Situation) -> bool:
-    return grant is not None and (not grant.turn or grant.turn == state.turn)
+def _holds(grant: Grant | None, tool: Tool, state: Situation) -> bool:
+    if grant is None or grant.host != tool.host:
+        return False
+    return not grant.turn or grant.turn == state.turn
 
 
 def _settles(grant: Grant | None, ask: _Ask) -> bool:
@@ -450,6 +456,7 @@ def _question(
         expires_seconds=min(expiries, default=None),
         may_be_settled=not any(ask.options.strict for ask in asks),
         turn=state.turn,
+        host=tool.host,
     )
     words = UNKNOWN if unknown else " ".join(dict.fromkeys(ask.words for ask in asks))
     return Judgement(Verdict.ASK, words, first.level, first.rule, terms)

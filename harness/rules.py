@@ -93,6 +93,8 @@ class Grant:
     """Which of these conditions were met when it was given."""
     tainted: bool = False
     """It was given with untrusted content in sight."""
+    host: str = ""
+    """The machine that such calls went to: another server that takes the name is not meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,8 @@ class AskTerms(Frozen):
     """Whether an answer may also hold for later calls."""
     turn: str = ""
     """The turn it belongs to (`Turn.uid`)."""
+    host: str = ""
+    """The machine that the call goes to, of a tool that has one (`Tool.host`)."""
 
     @property
     def options(self) -> AskOptions:

@@ -6,7 +6,6 @@ Deciding itself is the actions' that every door calls.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from conversations.models import Conversation, Event
 from conversations.opencalls import open_calls
 from harness.errors import Conflict, Invalid
 from harness.events import AgentCustomToolUse
+from reading.unseen import visible_json
 from tools_app.questions import TOOL as QUESTIONS
 from tools_app.questions import Answer, questions_of
 
@@ -125,7 +125,7 @@ def _family(conversation: Conversation) -> list[int]:
 
 
 def _decision(row: Approval) -> Asked | None:
-    shown = json.dumps(row.effective_input, ensure_ascii=False, indent=1)
+    shown = visible_json(row.effective_input, indent=1)
     if len(shown) > MOST_SHOWN:
         return None
     words = [_("The agent wants to use %(tool)s:") % {"tool": row.tool}, shown]

@@ -6,10 +6,12 @@ shown is decided by who asks.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from functools import cache
 from itertools import chain
+from typing import Any
 
 _CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _BLANK = frozenset(
@@ -32,6 +34,12 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _unseen().sub(lambda found: "".join(map(_escaped, found[0])), text)
+
+
+def visible_json(value: Any, *, indent: int | None = 2) -> str:
+    """As JSON in which every such sign is an escape, so that what is shown reads back as what it was."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return _unseen().sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def first_unseen(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from harness.events import WAITS_ELSEWHERE
+from reading.unseen import visible_json
 
 from .door import Row, Streaming, Summary
 
@@ -76,6 +77,11 @@ class Screen:
         self._end_line()
         words = printable(words)
         print(f"{_DIM}{words}{_PLAIN}" if self._coloured else words, file=self._notes, flush=True)
+
+    def whole(self, given: Row) -> None:
+        """The arguments of a call to their end, where the line about it shows less."""
+        if _short(given) != (whole := visible_json(given, indent=None)):
+            self.note(whole)
 
     def summaries(self, found: Iterable[Summary]) -> None:
         for one in found:

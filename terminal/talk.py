@@ -120,7 +120,10 @@ class Talk:
 
     def _ask(self, rest: Row, prompt: Prompt) -> None:
         for uid in rest["stop_reason"]["event_ids"]:
-            name = self._calls.get(uid, {}).get("name", uid)
+            call = self._calls.get(uid, {})
+            name = call.get("name", uid)
+            if call:
+                self._screen.whole(call["input"])
             answer = ""
             while not answer:
                 answer = prompt(f"Allow {name}? [y]es, [n]o, or the reason for a no: ").strip()

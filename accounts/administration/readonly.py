@@ -5,7 +5,6 @@ They grow without end, so no page of theirs counts the rows.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.contrib.admin import ShowFacets
@@ -15,6 +14,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
+
+from reading.unseen import visible_json
 
 MOST_CHARACTERS = 200_000
 """Of one stored value on a page; the rest is counted."""
@@ -42,9 +43,14 @@ class ReadOnlyAdmin(ModelAdmin):
         return False
 
 
+def is_shown_whole(value: Any) -> bool:
+    """Whether `pretty_json` shows it to its end."""
+    return len(visible_json(value)) <= MOST_CHARACTERS
+
+
 def pretty_json(value: Any) -> SafeString:
     """A stored value as indented text, escaped and bounded."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False)
+    text = visible_json(value)
     more = len(text) - MOST_CHARACTERS
     note = _("… and %(count)d more characters") % {"count": more} if more > 0 else ""
     return format_html(

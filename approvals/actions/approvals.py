@@ -17,7 +17,7 @@ from accounts.models import User
 from accounts.persons import persons_behind
 from accounts.reviewing import REVIEWING
 from approvals.auditing import about_approval
-from approvals.consents import Agreement, agreement, conditions_met
+from approvals.consents import Agreement, Consent, agreement, conditions_met
 from approvals.deciders import may_be_asked, may_not_decide, reviews
 from approvals.models import Approval, ApprovalDecision
 from approvals.projection import propose
@@ -296,12 +296,23 @@ def _require_same_question(held: Approval, answer: Answer) -> None:
 
 def _require_reach(held: Approval, answer: Answer) -> None:
     """Who decides because the conversation is shared with her allows nothing beyond the turn."""
-    own = answer.actor.pk == held.conversation.owner_id
-    if answer.scope != "run" and not (own or reviews(answer.actor, held)):
+    if answer.scope != "run" and not _may_settle(answer.actor, held):
         raise MayNotDecide(
             _("In a conversation of somebody else you may allow this once, or for this run."),
             hint=_("Its owner can allow it for longer."),
         )
+
+
+def _may_settle(actor: User, held: Approval) -> bool:
+    return actor.pk == held.conversation.owner_id or reviews(actor, held)
+
+
+def _reach_by_now(held: Approval, consent: Consent) -> Scope:
+    """As far as she allowed it, and could allow it by now."""
+    scope = _scope(consent.decision.scope)
+    if REACH.index(scope) <= REACH.index("run") or _may_settle(consent.by, held):
+        return scope
+    return "run" if held.turn_uid else "once"
 
 
 # --- deciding -------------------------------------------------------------------------------------
@@ -361,7 +372,7 @@ def _consent(
         _log_consents(held, agreed, answer.actor)
         return
     # Of several people's scopes the narrowest is what all of them agreed to.
-    scope = min((_scope(one.decision.scope) for one in agreed.consents), key=REACH.index)
+    scope = min((_reach_by_now(held, one) for one in agreed.consents), key=REACH.index)
     if scope != "once":
         # Where they covered different calls, only this very one is in all of them.
         patterns = {one.decision.pattern for one in agreed.consents}

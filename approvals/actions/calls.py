@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from accounts.models import User
 from approvals.projection import approval_of
 from conversations.actions.own import decidable_conversation
 from conversations.models import Conversation, Event
-from harness.errors import AgentError, NotFound, NotWaiting
+from harness.errors import AgentError, AskedAnew, NotFound, NotWaiting
 from harness.events import ANSWERS
 
 from .approvals import answer_as_shown
@@ -30,13 +31,22 @@ def decide_call(
     edited_input: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> Event:
-    """See `conversations.actions.deciding`. Goes through `decide_approval`, whose errors it raises."""
+    """See `conversations.actions.deciding`. Goes through `decide_approval`, whose errors it raises.
+
+    Where no `seen_round` says which question is answered, it is the one that the conversation rests with:
+    raises AskedAnew where it was asked anew since, of which nobody was told yet.
+    """
     subject = call_uid.replace("\0", "")  # one of the databases cannot look for it
     with transaction.atomic():
         held = decidable_conversation(actor, conversation)
         approval = approval_of(held, subject)
     if approval is None:
         raise _no_question(held, subject)
+    if seen_round is None and approval.round > 1 and _is_untold(held, subject):
+        raise AskedAnew(
+            _("This call was asked about anew since: %(reason)s") % {"reason": approval.reason},
+            hint=_("Look at the call as it is now, and answer again."),
+        )
     return answer_as_shown(
         actor=actor,
         approval=approval,
@@ -47,6 +57,13 @@ def decide_call(
         edited_input=edited_input,
         key=key,
     )
+
+
+def _is_untold(held: Conversation, subject: str) -> bool:
+    """Whether it was asked since the conversation last said what it waits for."""
+    log = Event.objects.filter(conversation=held)
+    asked = log.filter(subject=subject, type="x.approval_requested").aggregate(at=Max("seq"))["at"]
+    return not log.filter(type="session.status_idle", seq__gt=asked or 0).exists()
 
 
 def _no_question(held: Conversation, subject: str) -> AgentError:

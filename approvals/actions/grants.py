@@ -58,6 +58,7 @@ def grant_rule(
             "reviewers_only": approval.reviewers_only,
             "requester_may_not_decide": approval.requester_may_not_decide,
             "tainted": approval.tainted and scope == "run",
+            "host": approval.host,
         },
         made_by=actor,
         made_from=approval,

@@ -34,6 +34,7 @@ class Migration(migrations.Migration):
                 ('destructive', models.BooleanField(default=False)),
                 ('tainted', models.BooleanField(default=False)),
                 ('touches', models.JSONField(default=dict)),
+                ('host', models.CharField(blank=True, editable=False, max_length=253)),
                 ('rule_level', models.CharField(blank=True, max_length=20, verbose_name='level of the rule')),
                 ('rule_uid', models.CharField(blank=True, max_length=40)),
                 ('reason', models.TextField(blank=True, verbose_name='why it waits')),

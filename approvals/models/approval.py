@@ -123,6 +123,8 @@ class Approval(models.Model):
     """Untrusted content had come into the run."""
     touches = models.JSONField(default=dict)
     """What it would touch: see `tools_app.touches`."""
+    host = models.CharField(max_length=253, blank=True, editable=False)
+    """The machine that the call goes to, of a tool that has one."""
     rule_level = models.CharField(_("level of the rule"), max_length=20, blank=True)
     rule_uid = models.CharField(max_length=40, blank=True)
     reason = models.TextField(_("why it waits"), blank=True)

@@ -299,7 +299,7 @@ def _edited(request: SignedInRequest, approval: Approval) -> dict[str, Any] | No
         typed = request.POST.get(f"argument-{name}")
         if typed is None:
             given[name] = value
-        elif isinstance(value, str):
+        elif approvalqueue.Field.of(name, value).is_text:
             # A browser sends line ends of its own; what the call had is kept unless it was changed.
             plain = typed.replace("\r\n", "\n")
             given[name] = value if plain == value.replace("\r\n", "\n") else plain
