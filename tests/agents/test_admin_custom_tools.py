@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from agents.administration.agent_form import AgentForm
 from agents.models import Agent
 from harness.agentconfig import CustomTool
-from tests.agents.test_admin_agents import agent, at, browser, current, posted  # noqa: F401
+from tests.agents.test_admin_agents import agent, at, browser, current, untouched  # noqa: F401
 
 pytestmark = pytest.mark.django_db
 
@@ -19,8 +20,7 @@ NEW = {
 
 
 def save(browser, agent: Agent, **changes: str):  # noqa: F811
-    page = browser.get(at("change", agent))
-    return browser.post(at("change", agent), {**posted(page), **changes})
+    return browser.post(at("change", agent), {**untouched(agent), **changes})
 
 
 def test_staff_add_a_custom_tool_and_take_it_away(browser, agent: Agent):  # noqa: F811
@@ -60,17 +60,26 @@ def test_an_empty_schema_takes_anything(browser, agent: Agent):  # noqa: F811
     ],
 )
 def test_what_is_wrong_is_said_beside_the_table_and_what_was_typed_stays(
-    browser,  # noqa: F811
     agent: Agent,  # noqa: F811
     change: dict[str, str],
     words: str,
 ):
-    answer = save(browser, agent, **{**NEW, **change})
+    form = AgentForm({**untouched(agent), **NEW, **change}, instance=current(agent).agent)
+    assert list(form.errors) == ["custom_tools"]
+    assert words in str(form.errors["custom_tools"])
+    assert 'value="send_fax"' in str(form["custom_tools"]) or "name" in "".join(change)
+
+
+def test_the_page_shows_what_is_wrong_with_what_was_typed_and_nothing_is_saved(
+    browser,  # noqa: F811
+    agent: Agent,  # noqa: F811
+):
+    answer = save(browser, agent, **{**NEW, "custom_tools-1-schema": "{"})
     assert answer.status_code == 200
-    errors = answer.context["adminform"].form.errors
-    assert list(errors) == ["custom_tools"]
-    assert words in str(errors["custom_tools"])
-    assert 'value="send_fax"' in answer.content.decode() or "name" in "".join(change)
+    assert list(answer.context["adminform"].form.errors) == ["custom_tools"]
+    html = answer.content.decode()
+    assert "not valid JSON" in html
+    assert 'value="send_fax"' in html
     assert current(agent).number == 1
 
 

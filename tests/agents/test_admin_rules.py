@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from agents.administration.agent_form import AgentForm
 from agents.models import Agent
 from agents.rulerows import Row, empty_row, faults_of, row_of, rule_of
 from harness.agentconfig import AskOptions, ToolRule
@@ -20,6 +21,7 @@ from tests.agents.test_admin_agents import (  # noqa: F401
     browser,
     current,
     posted,
+    untouched,
 )
 from tests.agents.test_admin_agents import (
     row_of as named,
@@ -103,7 +105,7 @@ NEW = {
 
 
 def save(browser, agent: Agent, **changes: str):  # noqa: F811
-    return browser.post(at("change", agent), posted(browser.get(at("change", agent))) | changes)
+    return browser.post(at("change", agent), untouched(agent) | changes)
 
 
 def test_a_rule_is_added_changed_and_removed(browser, agent: Agent):  # noqa: F811
@@ -181,23 +183,29 @@ def test_rows_that_were_not_touched_come_back_as_they_were(browser, agent: Agent
     ],
 )
 def test_a_fault_stands_beside_its_part_and_what_was_typed_stays(
-    browser,  # noqa: F811
     agent: Agent,  # noqa: F811
     change: dict[str, str],
     part: str,
     words: str,
 ):
-    answer = save(browser, agent, **(NEW | change))
-    assert answer.status_code == 200
-    errors = answer.context["adminform"].form.errors
-    assert list(errors) == ["tools"]
-    assert "Rule 4" in errors["tools"][0]
-    page: Any = BeautifulSoup(answer.content, "html.parser")
+    form = AgentForm(untouched(agent) | NEW | change, instance=current(agent).agent)
+    assert list(form.errors) == ["tools"]
+    assert "Rule 4" in str(form.errors["tools"].data[0].messages)
+    page: Any = BeautifulSoup(str(form["tools"]), "html.parser")
     fault = page.find(id=f"tools-3-{part}-fault")
     assert words in fault.text
     if part != "permission":
         assert page.find(attrs={"name": f"tools-3-{part}"})["aria-describedby"] == fault["id"]
     assert page.find(attrs={"name": "tools-3-note"})["value"] == (NEW | change)["tools-3-note"]
+
+
+def test_the_page_shows_the_table_with_its_faults_and_nothing_is_saved(browser, agent: Agent):  # noqa: F811
+    answer = save(browser, agent, **(NEW | {"tools-3-way": "is"}))
+    assert answer.status_code == 200
+    assert list(answer.context["adminform"].form.errors) == ["tools"]
+    page: Any = BeautifulSoup(answer.content, "html.parser")
+    assert "a number, true or false" in page.find(id="tools-3-value-fault").text
+    assert page.find(attrs={"name": "tools-3-note"})["value"] == NEW["tools-3-note"]
     assert current(agent).number == 1
 
 

@@ -6,17 +6,19 @@ from dataclasses import asdict
 from decimal import Decimal
 
 import pytest
+from django.db import transaction
 from django.urls import reverse
 
 from agents.actions.environments import change_environment, create_environment
 from agents.actions.prompts import change_prompt, check_prompt, filled_names, reset_prompt
 from agents.models import Environment, Prompt
-from agentsite import seeding
+from agents.seeding import seed_agents
 from conversations.kits import current_texts
 from harness.errors import Conflict, Forbidden, Invalid, TooLarge
 from harness.texts import Texts
 from spending.actions.prices import change_price, create_price, delete_price
 from spending.models import ModelPrice
+from spending.seeding import seed_prices
 from tests.cast import make_user
 from tests.tables import table
 
@@ -30,7 +32,9 @@ RATES = {
 
 @pytest.fixture
 def seeded(db):
-    seeding.seed()
+    with transaction.atomic():
+        seed_agents()
+        seed_prices()
 
 
 @pytest.fixture
@@ -78,13 +82,20 @@ def test_the_harness_speaks_in_the_words_of_staff(hint, browser):
         "   ",
     ],
 )
-def test_a_text_that_could_not_be_filled_in_is_refused(text, hint, browser, staff):
+def test_a_text_that_could_not_be_filled_in_is_refused(text, hint, staff):
     before = hint.text
     with pytest.raises(Invalid) as refusal:
         change_prompt(actor=staff, prompt=hint, text=text)
-    answer = browser.post(at("agents.prompt", "change", hint.pk), {"text": text})
 
     assert refusal.value.field == "text"
+    hint.refresh_from_db()
+    assert hint.text == before
+
+
+def test_a_refused_text_is_refused_beside_its_field(hint, browser):
+    before = hint.text
+    answer = browser.post(at("agents.prompt", "change", hint.pk), {"text": "{steps}"})
+
     assert answer.status_code == 200
     assert answer.context["adminform"].form.errors["text"]
     hint.refresh_from_db()
