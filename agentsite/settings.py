@@ -474,7 +474,7 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
 
 INSTALLED_APPS = [
     "daphne",
-    "unfold",
+    "agentsite.adminsite.UnfoldConfig",
     "unfold.contrib.filters",
     "django.contrib.admin",
     "django.contrib.auth",

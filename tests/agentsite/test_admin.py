@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib import admin
 from django.urls import reverse
 
 from accounts.actions.invitations import invite_member
 from accounts.actions.provider_keys import store_provider_key
 from accounts.models import Membership, ProviderKey, Role
 from accounts.provider_keys import resolve
+from agentsite.adminsite import Site
 from tests.cast import make_user
 
 KEY = "sk-test-0123456789-abcd"
@@ -39,6 +41,24 @@ def test_every_list_and_form_opens_for_staff(rows, staff, client_of):
             assert client.get(address).status_code == 200, address
     for name in ("user", "organisation", "membership", "providerkey"):
         assert client.get(reverse(f"admin:accounts_{name}_add")).status_code == 200
+
+
+def test_the_list_of_all_models_is_made_only_when_it_is_looked_at(rf, staff):
+    class Counting(Site):
+        made = 0
+
+        def _build_app_dict(self, request, label=None):
+            self.made += 1
+            return super()._build_app_dict(request, label)
+
+    site = Counting()
+    site._registry = admin.site._registry
+    request = rf.get("/admin/")
+    request.user = staff
+    context = site.each_context(request)
+    assert site.made == 0
+    assert "accounts" in [app["app_label"] for app in context["available_apps"]]
+    assert site.made == 1
 
 
 def test_nobody_else_gets_in(rows, alice, mallory, client_of):
