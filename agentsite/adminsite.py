@@ -15,7 +15,7 @@ from unfold.apps import DefaultAppConfig
 from unfold.sites import UnfoldAdminSite
 
 
-class Site(UnfoldAdminSite):  # type: ignore[misc]  # it carries no annotations
+class Site(UnfoldAdminSite):
     def get_app_list(
         self, request: HttpRequest, app_label: str | None = None
     ) -> list[dict[str, Any]]:
@@ -26,7 +26,7 @@ class Site(UnfoldAdminSite):  # type: ignore[misc]  # it carries no annotations
         )
 
 
-class UnfoldConfig(DefaultAppConfig):  # type: ignore[misc]
+class UnfoldConfig(DefaultAppConfig):
     """Unfold's app, with our site."""
 
     def ready(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -13,7 +14,9 @@ from django.core.cache.backends.locmem import LocMemCache
 from django.template import Context, Template
 from django.utils.safestring import SafeString
 from hypothesis import HealthCheck, settings
+from hypothesis.internal import charmap
 from hypothesis.internal.conjecture import providers
+from hypothesis.internal.intervalsets import IntervalSet
 from xdist.remote import Producer
 
 from jobs.garbage import collect_seldom
@@ -24,6 +27,8 @@ from tests.one_day import one_day
 from tests.properties import WHOLE, examples
 
 __all__ = ["acme", "alice", "bob", "client_of", "elsewhere", "mallory", "one_day", "staff"]
+
+found_by_trying = charmap.intervals_from_codec
 
 Started = tuple[bool, Callable[[], None]]
 
@@ -45,6 +50,15 @@ def pytest_configure() -> None:
         # What our modules hold as constants would be read from the source of all of them, in each process:
         # six seconds for a few of the values that are tried. The full proof does.
         providers._get_local_constants = lambda: providers._local_constants
+    charmap.intervals_from_codec = _intervals_from_codec
+
+
+def _intervals_from_codec(codec: str) -> tuple[IntervalSet, IntervalSet]:
+    """Of the characters that every text may have, known: to find them each process of a new checkout would
+    encode a million, three seconds long."""
+    if codec == "utf-8":
+        return IntervalSet([(0, 0xD7FF), (0xE000, sys.maxunicode)]), IntervalSet([])
+    return found_by_trying(codec)
 
 
 @pytest.hookimpl(trylast=True)
