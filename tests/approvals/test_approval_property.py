@@ -40,6 +40,7 @@ from providers.scripted import Answer, call, reply
 from tests.approvals.asking import a_reviewer
 from tests.conversations.conftest import Converse
 from tests.patience import PATIENCE
+from tests.properties import examples
 from tools_app.catalogue import all_tools
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,7 +49,7 @@ PEOPLE = ("alice", "bob", "mallory", "rita", "staff")
 ENTITLED = {"alice", "rita", "staff"}
 """All of them review; alice is whom the agent works for."""
 RULES = ("plain", "two_people", "reviewers_only", "requester_may_not_decide", "deny")
-EXAMPLES = 8 if "TEST_DATABASE_URL" in os.environ else 25
+EXAMPLES = examples(8 if "TEST_DATABASE_URL" in os.environ else 25)
 
 ONCE, TWICE = "Go.", "Go twice."
 

@@ -1,8 +1,8 @@
 """Runs of shipped pipelines in processes that are killed one after the other, at every second step.
 
-    python -m tests.pipelines.killed FOLDER FIRST EXAMPLE...
+    python -m tests.pipelines.killed FOLDER EXAMPLE=FIRST...
 
-FIRST is the step at which the first one dies at the latest.
+FIRST is the step at which an example's first process dies at the latest.
 
 One run follows the other. Prints as JSON for each how many were killed, how it ended, and what stands in its
 logs. Nothing but the restart helps it along.
@@ -31,7 +31,7 @@ MOST = 60
 """Processes."""
 
 
-def main(folder: Path, first: int, examples: list[str]) -> None:
+def main(folder: Path, examples: list[tuple[str, int]]) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.killing.settings"
     django.setup()
     # All of it needs the apps that are ready only now.
@@ -43,7 +43,7 @@ def main(folder: Path, first: int, examples: list[str]) -> None:
     template = databases.of_this_run(folder)
     template.make()
     _prepare_people()
-    found = [_until_it_ends(example, first, databases.release) for example in examples]
+    found = [_until_it_ends(example, first, databases.release) for example, first in examples]
     print(json.dumps(found))
 
 
@@ -150,4 +150,5 @@ def _found(pk: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    pairs = [each.split("=") for each in sys.argv[2:]]
+    main(Path(sys.argv[1]), [(example, int(first)) for example, first in pairs])

@@ -16,17 +16,18 @@ REVIEWED = ["route", *ONCE, *ONCE]
 ORCHESTRATED = ["orchestrate", *ONCE[:2], "orchestrate", *ONCE[2:], "orchestrate"]
 
 
-@pytest.mark.parametrize(
-    ("first", "examples"),
-    [(1, ["reviewed-answer", "orchestrated-answer"]), (2, ["reviewed-answer-langgraph"])],
-)
+# Each form dies at the steps at which the other lives.
+FIRSTS = {"reviewed-answer": 1, "orchestrated-answer": 1, "reviewed-answer-langgraph": 2}
+"""By example, the step at which its first process dies."""
+
+
 @pytest.mark.usefixtures("django_db_setup")  # to be copied from
 def test_a_run_whose_process_is_killed_again_and_again_does_each_step_once(
-    tmp_path: Path, first: int, examples: list[str]
+    tmp_path: Path,
 ) -> None:
-    # Each form dies at the steps at which the other lives.
+    examples = [f"{example}={first}" for example, first in FIRSTS.items()]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.pipelines.killed", str(tmp_path), str(first), *examples],
+        [sys.executable, "-m", "tests.pipelines.killed", str(tmp_path), *examples],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -35,7 +36,7 @@ def test_a_run_whose_process_is_killed_again_and_again_does_each_step_once(
     )
 
     assert done.returncode == 0, done.stderr
-    for example, found in zip(examples, json.loads(done.stdout), strict=True):
+    for example, found in zip(FIRSTS, json.loads(done.stdout), strict=True):
         names = ORCHESTRATED if example == "orchestrated-answer" else REVIEWED
         assert found["killed"] >= len(names) // 2, "there was a death at every second step"
         assert found["state"] == "done", done.stderr

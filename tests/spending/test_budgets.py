@@ -105,7 +105,7 @@ def words_of(text: str, start: Entry) -> AgentMessage:
 
 @contextmanager
 def watching() -> Iterator[list[tuple[int, int, int]]]:
-    """Look at every budget in the database, all the time, from another thread; what broke a promise
+    """Look at every budget in the database, again and again, from another thread; what broke a promise
     is in the list afterwards."""
     broken: list[tuple[int, int, int]] = []
     done = threading.Event()
@@ -119,6 +119,9 @@ def watching() -> Iterator[list[tuple[int, int, int]]]:
                     periods = BudgetPeriod.objects.filter(limit__lt=F("spent") + F("reserved"))
                     broken.extend(periods.values_list("limit", "spent", "reserved"))
                 looks += 1
+                done.wait(
+                    0.003
+                )  # looks without a pause would take the processor from what they look at
         finally:
             connection.close()
 
