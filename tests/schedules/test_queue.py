@@ -68,13 +68,13 @@ def test_an_empty_queue_costs_nothing_in_twelve_days(heartbeat: StandingOrder, a
     now = MONDAY
     while now < MONDAY + timedelta(days=12):
         tick(now)
-        now += timedelta(minutes=97)
+        now += timedelta(minutes=291)
 
     assert not heartbeat.runs.exists()
     assert not Conversation.objects.exists()
     assert not Usage.objects.exists()
     heartbeat.refresh_from_db()
-    assert heartbeat.handled_at > now - timedelta(hours=2), "its times were looked at"
+    assert heartbeat.handled_at > now - timedelta(hours=6), "its times were looked at"
     assert not heartbeat.is_paused
 
 

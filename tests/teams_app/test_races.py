@@ -2,58 +2,87 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 
 import pytest
 from django.db import connection
 
 from accounts.models import User
-from agentsite.environment import BASE_DIR
 from conversations.models import Share
+from harness.errors import Conflict
+from jobs.engine import engine
+from teams_app.actions.tasks import claim_task, create_task
 from teams_app.models import Board
+from teams_app.owners import Owner
+from tests.killing.databases import release
 
 from .conftest import home
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-
-def begin(board: Board, user: User) -> subprocess.Popen[str]:
-    name = str(connection.settings_dict["NAME"])
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.teams_app.rush", name, str(board.pk), user.username],
-        cwd=BASE_DIR,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+forks = get_context("fork")
 
 
-def rush(processes: list[subprocess.Popen[str]], what: str, times: int) -> list[list[int]]:
+def once(board_pk: int, user_pk: int, what: str, _time: int) -> int:
+    """The number of the task that was made or taken; 0 where somebody else has it."""
+    try:
+        board, user = Board.objects.get(pk=board_pk), User.objects.get(pk=user_pk)
+        if what == "create":
+            return create_task(actor=user, board=board, subject="One of many").number
+        return claim_task(actor=user, board=board, number=1, claimant=Owner(user=user)).number
+    except Conflict:
+        return 0
+    finally:
+        connection.close()
+
+
+def do_as_told(orders: Connection, board_pk: int, user_pk: int) -> None:
+    """What a process does: things at a board in many threads at once, as often as it is told."""
+    with ThreadPoolExecutor(10) as pool:
+        while told := orders.recv():
+            what, times = told
+            each = partial(once, board_pk, user_pk, what)
+            orders.send(list(pool.map(each, range(times))))
+
+
+@contextmanager
+def process(board: Board, user: User) -> Iterator[Connection]:
+    """What it is told goes in, what came of each comes out."""
+    engine.stop()
+    release()
+    ours, its = forks.Pipe()
+    begun = forks.Process(target=do_as_told, args=(its, board.pk, user.pk))
+    begun.start()
+    its.close()
+    try:
+        yield ours
+    finally:
+        ours.send(None)
+        begun.join()
+
+
+def rush(processes: list[Connection], what: str, times: int) -> list[list[int]]:
     """What each of them was given when all began at once."""
-    for process in processes:
-        process.stdin.write(f"{what} {times}\n")
-        process.stdin.flush()
-    return [json.loads(process.stdout.readline()) for process in processes]
+    for each in processes:
+        each.send((what, times))
+    return [each.recv() for each in processes]
 
 
 def test_a_hundred_creations_give_a_hundred_numbers_and_of_fifty_claimants_one_has_it(
     board: Board, alice: User, bob: User
 ) -> None:
     Share.objects.create(conversation=home(board), user=bob, role="writer")
-    processes = [begin(board, alice), begin(board, bob)]
-    try:
-        assert [process.stdout.readline() for process in processes] == ["ready\n"] * 2
-
-        alices, bobs = rush(processes, "create", 50)
+    with process(board, alice) as hers, process(board, bob) as his:
+        alices, bobs = rush([hers, his], "create", 50)
         assert sorted(alices + bobs) == list(range(1, 101))
         assert sorted(board.tasks.values_list("number", flat=True)) == list(range(1, 101))
 
-        claims = rush(processes, "claim", 25)
-    finally:
-        for process in processes:
-            process.communicate()
+        claims = rush([hers, his], "claim", 25)
     board.refresh_from_db()
     assert board.last_number == 100
     alices, bobs = claims
