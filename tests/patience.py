@@ -12,8 +12,8 @@ from typing import Any
 PATIENCE = 120.0
 """Seconds, on a machine that is busy with other work or was paused."""
 SHORTEST, LONGEST = 0.01, 0.1
-"""Seconds between two looks. What has taken long already is looked at less often: on a busy machine, looks
-would take the processor from what they wait for."""
+"""Seconds between two looks. What has taken long already is looked at less often, and so is what takes long
+to look at: looks would take the processor from what they wait for."""
 
 
 def until(
@@ -24,9 +24,10 @@ def until(
 ) -> Any:
     """Wait for something that others bring about; its value, or an assertion error. What passes by is looked
     for as often as it lasts: `longest`."""
-    began = time.monotonic()
+    began, used = time.monotonic(), time.thread_time()
     while not (value := holds()):
-        waited = time.monotonic() - began
+        waited, look = time.monotonic() - began, time.thread_time() - used
         assert waited < seconds, f"it did not come about in time\n{explain()}"
-        time.sleep(min(max(SHORTEST, waited / 10), longest))
+        time.sleep(min(max(SHORTEST, waited / 10, 4 * look), longest))
+        used = time.thread_time()
     return value

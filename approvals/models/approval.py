@@ -65,14 +65,13 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
 
     def decidable_by(self, user: User) -> Self:
         """What waits for an answer that this person may give now."""
-        found = self.visible_to(user).waiting()
-        reviews_all = has_staff_permission(user, CHANGE)
-        if not reviews_all:
+        if not user.is_active:
+            return self.none()
+        found = self.waiting()
+        if not has_staff_permission(user, CHANGE):
+            own = Q(conversation__in=Conversation.objects.decidable_by(user))
             reviewed = Q(organisation__in=reviewed_organisations(user))
-            found = found.filter(
-                Q(conversation__in=Conversation.objects.decidable_by(user)) | reviewed
-            )
-            found = found.filter(Q(reviewers_only=False) | reviewed)
+            found = found.filter(own & Q(reviewers_only=False) | reviewed)
         if user.is_service:
             # Those it may decide on because a rule names it are not looked for: it has no queue.
             found = found.filter(needed=1, reviewers_only=False, requester_may_not_decide=False)

@@ -219,7 +219,7 @@ def test_a_browser_that_the_push_service_does_not_know_any_more_is_removed(
 
 
 @pytest.mark.parametrize(("status", "asked"), [(429, "120"), (503, ""), (500, "")])
-def test_a_push_that_is_not_taken_now_is_tried_again_later_and_dropped_at_last(
+def test_a_push_that_is_not_taken_now_is_tried_again_later(
     service, sign_up, browser, conversation, status, asked
 ):
     sign_up(browser)
@@ -234,14 +234,20 @@ def test_a_push_that_is_not_taken_now_is_tried_again_later_and_dropped_at_last(
     service.status = 201
     assert send_due(now + wait) == 1
     assert not Push.objects.exists()
+
+
+def test_a_push_that_is_never_taken_is_dropped_at_last(service, sign_up, browser, conversation):
+    sign_up(browser)
     ask(conversation)
-    service.status = status
+    service.status = 503
+    now = timezone.now()
     plan_pushes(now)
     for _ in range(pushing.MOST_TRIES):
+        assert Push.objects.exists()
         Push.objects.update(next_at=now)
         send_due(now)
     assert not Push.objects.exists()
-    assert Device.objects.get().last_code == f"http_{status}"
+    assert Device.objects.get().last_code == "http_503"
     assert send(now) == 0
 
 
