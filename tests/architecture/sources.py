@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -45,4 +46,14 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
 def called_in(path: Path) -> frozenset[str]:
     """The last names of whatever is called in `path`."""
     calls = (node.func for node in nodes_of(path) if isinstance(node, ast.Call))
-    return frozenset(ast.unparse(func).rpartition(".")[2] for func in calls)
+    return frozenset(
+        func.attr if isinstance(func, ast.Attribute) else func.id
+        for func in calls
+        if isinstance(func, ast.Attribute | ast.Name)
+    )
+
+
+def mentions(path: Path, names: Iterable[str]) -> bool:
+    """Whether one of the names is written in `path` at all, which is told without parsing it."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    return any(name in text for name in names)
