@@ -32,6 +32,7 @@ from harness.events import (
 from harness.history import BACKGROUND_TURNS, Entry, History
 from tests.conversations.conftest import Converse
 from tests.conversations.scenes import fill
+from tests.properties import examples
 
 FAILED = SessionStatusIdle(stop_reason=RetriesExhausted())
 DONE = SessionStatusIdle(stop_reason=EndTurn())
@@ -101,7 +102,7 @@ def both(conversation: Conversation) -> tuple[bool, bool]:
     return may_retry(conversation), whole
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(examples(40)))
 def test_the_tables_say_what_the_whole_log_says(converse: Converse, seed: int):
     conversation, _ = converse()
     scribe = Scribe(conversation, seed)
