@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 
 import pytest
 from django.core.cache import caches
@@ -53,6 +54,7 @@ def pytest_configure() -> None:
     charmap.intervals_from_codec = _intervals_from_codec
 
 
+@cache
 def _intervals_from_codec(codec: str) -> tuple[IntervalSet, IntervalSet]:
     """Of the characters that every text may have, known: to find them each process of a new checkout would
     encode a million, three seconds long."""
