@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import time
 import traceback
 
-from agentsite.environment import BASE_DIR
 from jobs.engine import engine
 from tests.attack_web import (
     on_addresses,
@@ -34,6 +31,7 @@ from tests.attack_web import (
 )
 from tests.attack_web.case import CASES, NotTried
 from tests.attack_web.world import World
+from tests.parts import chosen_part
 
 SUBJECTS = (
     on_strangers,
@@ -60,34 +58,14 @@ SUBJECTS = (
 FEWEST = 560
 FEWEST_QUICK = 100
 QUICK_STRIDE = 4
-"""The quick form tries every so many of the cases that belong to it, and all that must work."""
-
-
-def part_of(commit: str) -> int:
-    """With which of them a run begins: what a commit is found by says it, so that commit after commit all are
-    tried and one that fails fails again."""
-    return int(commit[:8] or "0", 16) % QUICK_STRIDE
-
-
-def _commit() -> str:
-    """The one that is checked out; empty where none is."""
-    asked = ["git", "rev-parse", "--verify", "HEAD"]
-    try:
-        said = subprocess.run(asked, cwd=BASE_DIR, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return said.stdout.strip() if said.returncode == 0 else ""
-
-
-def _part() -> int:
-    asked = os.environ.get("ATTACK_PART")
-    return int(asked) % QUICK_STRIDE if asked else part_of(_commit())
+"""The quick form tries every so many of the cases that belong to it, and all that must work; the commit says
+which (`tests.parts`)."""
 
 
 def run(world: World, asked: argparse.Namespace) -> int:
     """The exit code. Each attack that got something, control that did not work and case that was not tried
     is a line; the sum is the last."""
-    part = _part()
+    part = chosen_part("ATTACK_PART", QUICK_STRIDE)
     chosen = [
         one
         for place, one in enumerate(CASES)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
+from tests.journeys.forms import IN_ALL, PART, PARTS, turns
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import PASSWORD, Person
 from tests.journeys.site import Site
@@ -29,6 +30,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and not IN_ALL and Path(__file__).parent in item.path.parents:
+        said = f"looked at part {PART} of {PARTS}; again: JOURNEYS_PART={PART}"
+        report.sections.append(("what was looked at", said))
+    return report
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -150,6 +162,7 @@ def visit(
     """Opens windows in which alice is signed in. After the test none may have complained. `whole`: in the
     browser that shows documents as well."""
     people: list[Person] = []
+    when = turns(request.node.nodeid)
 
     def open_window(
         *,
@@ -162,7 +175,7 @@ def visit(
         if at is None and not anonymous:
             state = signed_in
         browser = request.getfixturevalue("whole_chromium") if whole else chromium
-        people.append(Person(browser, at or site, state=state, **kind))
+        people.append(Person(browser, at or site, state=state, turns=when, **kind))
         return people[-1]
 
     yield open_window

@@ -2,20 +2,43 @@
 
 Which page is accessible and fits where is tried for every page in `test_every_page.py`, in each form;
 a journey proves the way, which is the same in all of them.
+
+How a page looks (whether axe finds something) is tried at every `PARTS`th place where a journey looks, others
+with each commit; `JOURNEYS_PART` names others, `JOURNEYS=all` looks everywhere.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from itertools import count
 from typing import Literal
+from zlib import crc32
 
 import pytest
+
+from tests.parts import chosen_part
 
 Form = Literal["light", "dark", "phone"]
 
 FORMS: dict[Form, dict[str, bool]] = {"light": {}, "dark": {"dark": True}, "phone": {"phone": True}}
 
 IN_ALL = os.environ.get("JOURNEYS") == "all"
+
+PARTS = 6
+"""An audit costs more than all else that is done at a page, and most audits of a run find what those of the
+run before found."""
+PART = chosen_part("JOURNEYS_PART", PARTS)
+
+
+def in_part(place: int) -> bool:
+    """Whether the place with this number is looked at."""
+    return IN_ALL or place % PARTS == PART
+
+
+def turns(name: str) -> Iterator[bool]:
+    """For each place where the test of this name looks, in their order: whether it is looked at."""
+    return map(in_part, count(crc32(name.encode())))
 
 
 def in_form(usual: Form, *others: Form) -> pytest.MarkDecorator:

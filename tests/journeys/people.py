@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from difflib import unified_diff
+from itertools import repeat
 from pathlib import Path
 
 from axe_playwright_python.base import AXE_SCRIPT, AxeResults
@@ -65,8 +67,11 @@ class Person:
         state: Path | None = None,
         phone: bool = False,
         dark: bool = False,
+        turns: Iterator[bool] = repeat(True),  # noqa: B008 - it has no state
     ) -> None:
+        """`turns` tells for each audit whether it is made (`forms.turns`)."""
         self.site = site
+        self.turns = turns
         self.phone = phone
         self.problems: list[str] = []
         # A page that is left before its line stands says so; nobody was there to read it.
@@ -171,9 +176,12 @@ class Person:
                 raise AssertionError(f"{part} looks different:\n" + "\n".join(told))
 
     def audit_by_night(self) -> str:
-        """What axe finds wrong with the page in dark clothes, of what clothes can break."""
+        """What axe finds wrong with the page in dark clothes, of what clothes can break; in its turn, as
+        `audit` does."""
+        if not next(self.turns):
+            return ""
         self.page.emulate_media(color_scheme="dark")
-        found = self.audit(rules=DARK)
+        found = self.audit(rules=DARK, at_once=True)
         self.page.emulate_media(color_scheme="light")
         return found
 
@@ -183,11 +191,15 @@ class Person:
         *,
         rules: tuple[str, ...] = (),
         without: tuple[str, ...] = (),
+        at_once: bool = False,
     ) -> str:
-        """What axe finds wrong with the page, by these rules or all `without` some; empty when it is clean.
+        """What axe finds wrong with the page, by these rules or all `without` some; empty when it is clean
+        or when it is not this audit's turn (`turns`), which one `at_once` does not wait for.
 
         Only faults are carried over: what is in order is most of what axe would tell, and of its time.
         """
+        if not (at_once or next(self.turns)):
+            return ""
         page = page or self.page
         if page.evaluate("() => typeof window.axe === 'undefined'"):
             page.evaluate(AXE_SCRIPT)

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from providers.scripted import call, reply
 from tests.journeys.conftest import Visit, set_up
-from tests.journeys.forms import in_form
+from tests.journeys.forms import in_form, turns
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import PASSWORD, Person
 from tests.journeys.site import Site
@@ -59,8 +59,10 @@ def join(person: Person, link: str, name: str) -> None:
 
 
 @pytest.fixture
-def rita(chromium: Browser, site: Site, reviewer_state: Path) -> Iterator[Person]:
-    person = Person(chromium, site, state=reviewer_state)
+def rita(
+    chromium: Browser, site: Site, reviewer_state: Path, request: pytest.FixtureRequest
+) -> Iterator[Person]:
+    person = Person(chromium, site, state=reviewer_state, turns=turns(request.node.nodeid))
     yield person
     assert person.leave() == []
 

@@ -41,7 +41,8 @@ def test_bob_reads_along_writes_and_is_shown_out_at_once(
     chromium: Browser, site: Site, visit: Visit, service, phone: bool
 ):
     name = "phone" if phone else "desktop"
-    alice, bob = visit(), Person(chromium, site, phone=phone)
+    alice = visit()
+    bob = Person(chromium, site, phone=phone, turns=alice.turns)
     if phone:
         bob.page.goto("/accounts/login/")
         bob.page.locator("input[name=login]").fill("bob")
