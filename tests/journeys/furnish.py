@@ -1,22 +1,15 @@
-"""Fill a site's database with one of everything that the admin lists, before the site starts.
-
-A process of its own, because the rows are made by the same actions and settings as the site's: alice, who
-owns all of it, is an operator and signs in with `PASSWORD`.
-"""
+"""What journeys have done in the site's own process (`Site.call`), by its actions and with its settings."""
 
 from __future__ import annotations
 
 from datetime import time, timedelta
 from decimal import Decimal
 
-import django
-from django.core.management import call_command
-
-from agentsite import environment
-
 
 def furnish() -> None:
-    # They need the apps that `main` made ready.
+    """One of everything that the admin lists: alice, who owns all of it, is an operator and signs in with
+    `people.PASSWORD`."""
+    # They need the apps.
     from allauth.account.models import EmailAddress  # noqa: PLC0415
     from allauth.mfa.models import Authenticator  # noqa: PLC0415
     from allauth.socialaccount.models import SocialAccount  # noqa: PLC0415
@@ -209,12 +202,23 @@ def furnish() -> None:
         )
 
 
-def main() -> None:
-    environment.ensure_secrets()
-    django.setup()
-    call_command("migrate", verbosity=0)  # nothing to do where the database is a copy
-    furnish()
+def instruct(name: str, instructions: str) -> None:
+    """Give the only organisation an agent with these instructions, as staff do in the admin."""
+    from accounts.models import Organisation, User  # noqa: PLC0415
+    from agents.actions.agents import change_agent, create_agent  # noqa: PLC0415
+    from agents.models import Agent  # noqa: PLC0415
+    from harness.agentconfig import AgentConfig  # noqa: PLC0415
 
-
-if __name__ == "__main__":
-    main()
+    alice = User.objects.get(username="alice")
+    config = AgentConfig(provider="demo", instructions=instructions)
+    agent = Agent.objects.filter(name=name).first()
+    if agent is not None:
+        change_agent(actor=alice, agent=agent, name=name, description="", config=config)
+        return
+    create_agent(
+        actor=alice,
+        organisation=Organisation.objects.get(),
+        name=name,
+        description="",
+        config=config,
+    )

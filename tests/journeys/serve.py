@@ -1,7 +1,8 @@
-"""`manage.py up` in a process of its own, which also takes events on its standard input.
+"""`manage.py up` in a process of its own, which also takes orders on its standard input.
 
-Each line is JSON: `{"conversation": uid, "events": [[event id, payload], …]}`. They are appended to
+Each line is JSON. `{"conversation": uid, "events": [[event id, payload], …]}`: they are appended to
 the log as a run would append them, so that a journey can show what no short script makes happen.
+`{"function": "module:name", "values": {…}}`: it is called, which spares a process that would import the site.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import json
 import signal
 import sys
 import threading
+from importlib import import_module
+from typing import Any
 
 import django
 from django.core.management import call_command
@@ -18,19 +21,29 @@ from django.core.management import call_command
 from agentsite import environment
 
 
-def listen() -> None:
-    # Both need the apps that `main` made ready.
+def append_events(asked: dict[str, Any]) -> str:
+    # All need the apps that `main` made ready.
     from conversations.log import append  # noqa: PLC0415
     from conversations.models import Conversation  # noqa: PLC0415
     from harness.events import load  # noqa: PLC0415
     from harness.history import Entry  # noqa: PLC0415
 
+    conversation = Conversation.objects.get(uid=asked["conversation"])
+    entries = [Entry(uid, load(payload)) for uid, payload in asked["events"]]
+    return f"appended {append(conversation.pk, entries)[-1].seq}"
+
+
+def call(asked: dict[str, Any]) -> str:
+    module, _, name = asked["function"].partition(":")
+    getattr(import_module(module), name)(**asked["values"])
+    return "called"
+
+
+def listen() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
-        conversation = Conversation.objects.get(uid=asked["conversation"])
-        entries = [Entry(uid, load(payload)) for uid, payload in asked["events"]]
         try:
-            answer = f"appended {append(conversation.pk, entries)[-1].seq}"
+            answer = (call if "function" in asked else append_events)(asked)
         except Exception as error:
             answer = f"refused: {error}"
         sys.stdout.write(f"{answer}\n")

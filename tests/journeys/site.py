@@ -124,14 +124,20 @@ class Site:
 
     def append(self, conversation: str, *events: tuple[str, dict[str, Any]]) -> int:
         """Append events to a log, in the server's process; the number of the last one."""
+        return int(self._order(conversation=conversation, events=events).partition(" ")[2])
+
+    def call(self, function: str, **values: str) -> None:
+        """Call a function, `module:name`, in the server's process."""
+        self._order(function=function, values=values)
+
+    def _order(self, **asked: Any) -> str:
         assert self._process is not None
         assert self._process.stdin is not None
-        asked = {"conversation": conversation, "events": events}
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
-        answer = self._wait_for_line(re.compile(r"^(?:appended (\d+)|refused: .*)$"))
+        answer = self._wait_for_line(re.compile(r"^(appended \d+|called)$|^refused: .*$"))
         assert answer[1], answer[0]
-        return int(answer[1])
+        return answer[1]
 
     def events(self, conversation: str) -> list[Logged]:
         """The log, read straight from the database file."""

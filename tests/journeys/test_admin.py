@@ -10,8 +10,6 @@ The pages are enumerated from Django's routes and filled with rows of a site tha
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -20,11 +18,10 @@ import pytest
 from django.contrib import admin
 from playwright.sync_api import Browser, expect
 
-from tests import prepared
 from tests.architecture.routes import page_routes
 from tests.journeys.forms import IN_ALL, in_part, turns
 from tests.journeys.people import COLOURS, DARK, PASSWORD, Person
-from tests.journeys.site import ROOT, Site
+from tests.journeys.site import Site
 
 PAGES = {
     f"{model._meta.app_label}/{model._meta.model_name}": model for model in admin.site._registry
@@ -50,12 +47,9 @@ APPS = sorted({part.partition("/")[0] for part in PAGES})
 
 @pytest.fixture(scope="module")
 def furnished(tmp_path_factory: pytest.TempPathFactory, migrated: None) -> Iterator[Site]:
-    directory = tmp_path_factory.mktemp("furnished")
-    site = Site(directory, {"AGENTSITE_SWEEP_SECONDS": "0"})
-    prepared.place(directory / "data")
-    furnish = [sys.executable, "-m", "tests.journeys.furnish"]
-    subprocess.run(furnish, cwd=ROOT, env=site.environment, check=True)
-    with site:
+    settings = {"AGENTSITE_SWEEP_SECONDS": "0"}
+    with Site(tmp_path_factory.mktemp("furnished"), settings) as site:
+        site.call("tests.journeys.furnish:furnish")
         yield site
 
 

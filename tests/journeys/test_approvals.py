@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from providers.scripted import call, reply
-from tests.journeys.conftest import Visit, set_up
+from tests.journeys.conftest import Visit
 from tests.journeys.forms import in_form, turns
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import PASSWORD, Person
@@ -177,39 +177,8 @@ def test_two_people_must_agree_where_a_rule_says_so(
         alice.page.get_by_role("button", name=re.compile("Revoke")).first.click()
 
 
-def test_an_answer_after_a_restart_of_the_server_is_carried_out(
-    visit: Visit, service: ModelService, tmp_path: Path
-):
-    settings = {
-        "ANTHROPIC_API_KEY": "key-of-the-journeys",
-        "ANTHROPIC_BASE_URL": service.base_url,
-        "AGENTSITE_SWEEP_SECONDS": "1",
-    }
-    service.expect(
-        "Ask before the restart",
-        reply(call("write_file", path="late.txt", content="late\n")),
-        reply("It is written now."),
-    )
-    with Site(tmp_path, settings) as fresh:
-        person = visit(at=fresh)
-        person.expected += ["ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "WebSocket", "htmx"]
-        set_up(person)
-        uid = person.begin("Ask before the restart", switches=("approval",))
-        expect(person.page.locator("[data-approval]")).to_be_visible()
-        fresh.kill()
-        fresh.start()
-        queue = person.new_tab()
-        queue.goto("/approvals/")
-        queue.locator(".approval-card").get_by_role("button", name="Allow once").click()
-        expect(person.log).to_contain_text("It is written now.")
-        types = [event.type for event in fresh.events(uid)]
-        assert types.count("span.tool_start") == 1
-        queue.close()
-        person.page.close()
-
-
 @in_form("phone", "light", "dark")
-def test_the_queue_is_accessible_and_fits(visit: Visit, service: ModelService, kind, tmp_path):
+def test_the_queue_is_accessible_and_fits(visit: Visit, service: ModelService, kind):
     alice = visit(**kind)
     ask_for(alice, service, "Look at the queue", path="look.txt", content="A line\nand another\n")
     for address in ("/approvals/", "/approvals/audit/", "/approvals/rules/"):

@@ -19,7 +19,7 @@ def test_a_killed_server_loses_neither_the_text_so_far_nor_a_message_nor_the_pag
     settings = {
         "ANTHROPIC_API_KEY": "key-of-the-journeys",
         "ANTHROPIC_BASE_URL": service.base_url,
-        "AGENTSITE_SWEEP_SECONDS": "1",
+        "AGENTSITE_SWEEP_SECONDS": "3",  # each costs as much as a page
         "AGENTSITE_LEASE_SECONDS": "10",
     }
     hold = Hold()

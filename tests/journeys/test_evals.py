@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
@@ -15,7 +13,9 @@ from tests.journeys.conftest import Visit
 from tests.journeys.forms import on_screen
 from tests.journeys.looks import looks_right
 from tests.journeys.model_service import ModelService
-from tests.journeys.site import ROOT, Site
+from tests.journeys.site import Site
+
+INSTRUCT = "tests.journeys.furnish:instruct"
 
 RULE = "Never promise a refund."
 CASE = f"""\
@@ -46,29 +46,6 @@ def try_it(page: Page, agent: str) -> None:
     expect(badge).to_have_text("done")
 
 
-MAKE = """
-import django; django.setup()
-from accounts.models import Organisation, User
-from agents.actions.agents import change_agent, create_agent
-from agents.models import Agent
-from harness.agentconfig import AgentConfig
-alice = User.objects.get(username="alice")
-config = AgentConfig(provider="demo", instructions={instructions!r})
-about = dict(actor=alice, name={name!r}, description="", config=config)
-agent = Agent.objects.filter(name={name!r}).first()
-if agent is None:
-    create_agent(organisation=Organisation.objects.get(), **about)
-else:
-    change_agent(agent=agent, **about)
-"""
-
-
-def instruct(site: Site, name: str, instructions: str) -> None:
-    """Give the organisation an agent with these instructions, as staff do in the admin."""
-    code = MAKE.format(name=name, instructions=instructions)
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=site.environment, check=True)
-
-
 @on_screen(phone=False)
 def test_a_version_that_forgets_a_rule_is_blocked_and_let_pass_with_a_reason(
     visit: Visit, site: Site, service: ModelService, phone: bool, tmp_path: Path
@@ -80,7 +57,7 @@ def test_a_version_that_forgets_a_rule_is_blocked_and_let_pass_with_a_reason(
     uid = alice.begin(f"Hello, {name}")
     expect(alice.log).to_contain_text("Good day.")
     alice.wait_for_status("idle")
-    instruct(site, name, f"Help. {RULE}")
+    site.call(INSTRUCT, name=name, instructions=f"Help. {RULE}")
 
     page.goto("/evals/")
     page.locator("section", has=page.locator("#new-title")).get_by_label("Name").fill(name)
@@ -106,7 +83,7 @@ def test_a_version_that_forgets_a_rule_is_blocked_and_let_pass_with_a_reason(
     page.get_by_label("Suite").select_option(label=name)
     page.get_by_label("Tries by the cases' scripts").check()
     page.get_by_role("button", name="Need it").click()
-    instruct(site, name, "Help.")
+    site.call(INSTRUCT, name=name, instructions="Help.")
     page.goto(suite)
     try_it(page, name)
     page.get_by_text("Answer", exact=True).first.click()

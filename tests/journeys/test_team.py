@@ -93,7 +93,7 @@ def test_a_team_writes_three_files_and_is_where_it_was_after_the_server_was_kill
     settings = {
         "ANTHROPIC_API_KEY": "key-of-the-journeys",
         "ANTHROPIC_BASE_URL": service.base_url,
-        "AGENTSITE_SWEEP_SECONDS": "1",
+        "AGENTSITE_SWEEP_SECONDS": "3",  # each costs as much as a page
         "AGENTSITE_LEASE_SECONDS": "12",
     }
     with Site(tmp_path, settings) as site:
@@ -109,6 +109,7 @@ def test_a_team_writes_three_files_and_is_where_it_was_after_the_server_was_kill
         expect(strip.locator(".team-members li", has_text="ben")).to_contain_text("waits")
         expect(strip.locator(".team-members li", has_text="anna")).to_contain_text("works")
         look(alice, "strip")
+        ben = (strip.get_by_role("link", name="ben").get_attribute("href") or "").split("/")[2]
         strip.get_by_role("link", name="anna").click()
         expect(alice.answering).to_have_text("It has piers. ")
         anna = page.url.rstrip("/").rpartition("/")[2]
@@ -135,6 +136,9 @@ def test_a_team_writes_three_files_and_is_where_it_was_after_the_server_was_kill
         expect(card).to_have_attribute("data-state", "approved")
         page.goto(f"/c/{uid}/")
         expect(alice.log).to_contain_text("The lighthouse is written.")
+        # Asked before the server died and answered after that, it ran once.
+        begun = [event.payload for event in site.events(ben) if event.type == "span.tool_start"]
+        assert len({one["tool_use_id"] for one in begun}) == len(begun) == 3
 
         page.goto(f"/c/{uid}/team/")
         expect(member(page, "anna")).to_contain_text("works")
