@@ -1,14 +1,16 @@
-"""What journeys have done in the site's own process (`Site.call`), by its actions and with its settings."""
+"""What journeys have done in the site's own process (`serve`), by its actions and with its settings."""
 
 from __future__ import annotations
 
 from datetime import time, timedelta
 from decimal import Decimal
 
+from django.core.management import call_command
+
 
 def furnish() -> None:
-    """One of everything that the admin lists: alice, who owns all of it, is an operator and signs in with
-    `people.PASSWORD`."""
+    """One of everything that the admin lists, before a start adds what it brings along: alice, who owns it,
+    is an operator and signs in with `people.PASSWORD`."""
     # They need the apps.
     from allauth.account.models import EmailAddress  # noqa: PLC0415
     from allauth.mfa.models import Authenticator  # noqa: PLC0415
@@ -49,6 +51,7 @@ def furnish() -> None:
     from tests.cast import make_user  # noqa: PLC0415
     from titles.models import TitleRequest  # noqa: PLC0415
 
+    call_command("migrate", verbosity=0)  # nothing to do where the database is a copy
     alice = make_user("alice", is_staff=True, is_superuser=True)
     acme = create_organisation(actor=alice, name="Acme")
     current_key()

@@ -3,15 +3,18 @@
 Each line is JSON. `{"conversation": uid, "events": [[event id, payload], …]}`: they are appended to
 the log as a run would append them, so that a journey can show what no short script makes happen.
 `{"function": "module:name", "values": {…}}`: it is called, which spares a process that would import the site.
+`JOURNEYS_FIRST` names one that is called before the site is prepared.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import json
+import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -34,9 +37,14 @@ def append_events(asked: dict[str, Any]) -> str:
 
 
 def call(asked: dict[str, Any]) -> str:
-    module, _, name = asked["function"].partition(":")
-    getattr(import_module(module), name)(**asked["values"])
+    function_of(asked["function"])(**asked["values"])
     return "called"
+
+
+def function_of(name: str) -> Callable[..., None]:
+    module, _, function = name.partition(":")
+    found: Callable[..., None] = getattr(import_module(module), function)
+    return found
 
 
 def listen() -> None:
@@ -55,6 +63,8 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR1)
     environment.ensure_secrets()
     django.setup()
+    if first := os.environ.get("JOURNEYS_FIRST"):
+        function_of(first)()
     threading.Thread(target=listen, daemon=True).start()
     call_command("up", *sys.argv[1:])
 

@@ -47,9 +47,11 @@ APPS = sorted({part.partition("/")[0] for part in PAGES})
 
 @pytest.fixture(scope="module")
 def furnished(tmp_path_factory: pytest.TempPathFactory, migrated: None) -> Iterator[Site]:
-    settings = {"AGENTSITE_SWEEP_SECONDS": "0"}
+    settings = {
+        "AGENTSITE_SWEEP_SECONDS": "0",
+        "JOURNEYS_FIRST": "tests.journeys.furnish:furnish",
+    }
     with Site(tmp_path_factory.mktemp("furnished"), settings) as site:
-        site.call("tests.journeys.furnish:furnish")
         yield site
 
 
