@@ -56,8 +56,8 @@ SUBJECTS = (
 )
 """Imported, they have registered their attacks."""
 FEWEST = 560
-FEWEST_QUICK = 100
-QUICK_STRIDE = 4
+FEWEST_QUICK = 65
+QUICK_STRIDE = 8
 """The quick form tries every so many of the cases that belong to it, and all that must work; the commit says
 which (`tests.parts`)."""
 

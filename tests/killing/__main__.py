@@ -1,13 +1,23 @@
-"""Starts the services that the chosen form needs, then the matrix; see `tests.killing.matrix`."""
+"""Starts the services that the chosen forms need, then the matrix of each; see `tests.killing.matrix`.
+
+    python -m tests.killing [OPTIONS OF A FORM] [--and OPTIONS OF ANOTHER ONE]…
+
+Forms that are named together have one database server and the same processes, and each is tried in a fork of
+one process that has imported everything: what imports cost is most of what a few points do.
+"""
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import tempfile
+import traceback
 from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import django
 
@@ -37,34 +47,81 @@ parser.add_argument(
     help="have a document and the conversation itself read in the background",
 )
 parser.add_argument("--verbose", action="store_true")
-options = parser.parse_args()
 
-with ExitStack() as services:
-    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.killing.settings"
-    if options.database == "postgresql":
-        folder = services.enter_context(tempfile.TemporaryDirectory(prefix="killing-services-"))
-        Path(folder).chmod(0o711)
-        postgresql = LocalPostgreSQL(Path(folder), durable=False)
-        postgresql.start()
-        services.callback(postgresql.stop)
-        os.environ["TEST_DATABASE_URL"] = postgresql.url
-    if options.process == "worker":
-        redis = LocalRedis()
-        redis.start()
-        services.callback(redis.stop)
-        os.environ["KILLING_BROKER_URL"] = redis.url
-        os.environ["TEST_REDIS_URL"] = f"{redis.url}/1"
-    os.environ["KILLING_BRANCHES"] = "1" if options.branches else ""
-    os.environ["KILLING_COMPOSED"] = "1" if options.composed else ""
-    os.environ["KILLING_COMPACTION"] = "1" if options.compaction else ""
-    if options.mcp:
-        port = services.enter_context(remote.served())
-        os.environ["KILLING_MCP_URL"] = f"http://127.0.0.1:{port}/mcp"
-    os.environ["KILLING_TREE"] = "1" if options.tree else ""
-    os.environ["KILLING_ANALYSIS"] = "1" if options.analysis else ""
-    django.setup()
-    from tests.killing.matrix import main
 
-    status = main(options.first, options.last, options.every, options.verbose)
+def forms_of(arguments: list[str]) -> list[argparse.Namespace]:
+    apart = groupby(arguments, lambda one: one == "--and")
+    forms = [parser.parse_args(list(of)) for is_between, of in apart if not is_between]
+    forms = forms or [parser.parse_args([])]
+    if len({(form.database, form.process) for form in forms}) > 1:
+        parser.error("forms of one run have the same --database and --process")
+    return forms
 
-sys.exit(status)
+
+def settings_of(form: argparse.Namespace, port: int) -> dict[str, Any]:
+    """`port`: at which the MCP server listens."""
+    return {
+        "KILLING_BRANCHES": form.branches,
+        "KILLING_COMPOSED": form.composed,
+        "KILLING_COMPACTION": form.compaction,
+        "KILLING_TREE": form.tree,
+        "KILLING_ANALYSIS": form.analysis,
+        "AGENTSITE_LEARNING_MODELS": {"scripted": "killed"} if form.analysis else {},
+        "KILLING_MCP_URL": f"http://127.0.0.1:{port}/mcp" if form.mcp else "",
+        "AGENTSITE_MCP_PRIVATE_HOSTS": [f"127.0.0.1:{port}"] if form.mcp else [],
+    }
+
+
+def tried(form: argparse.Namespace, port: int) -> int:
+    """The exit code of its matrix, in a fork."""
+    child = os.fork()
+    if child:
+        _pid, status = os.waitpid(child, 0)
+        return os.waitstatus_to_exitcode(status)
+    code = 1
+    try:
+        from django.conf import settings  # noqa: PLC0415
+
+        from tests.killing.matrix import main  # noqa: PLC0415
+
+        for name, value in settings_of(form, port).items():
+            setattr(settings, name, value)
+        code = main(form.first, form.last, form.every, form.verbose)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def run(forms: list[argparse.Namespace]) -> int:
+    port = 0
+    with ExitStack() as services:
+        os.environ["DJANGO_SETTINGS_MODULE"] = "tests.killing.settings"
+        if forms[0].database == "postgresql":
+            folder = services.enter_context(tempfile.TemporaryDirectory(prefix="killing-services-"))
+            Path(folder).chmod(0o711)
+            postgresql = LocalPostgreSQL(Path(folder), durable=False)
+            postgresql.start()
+            services.callback(postgresql.stop)
+            os.environ["TEST_DATABASE_URL"] = postgresql.url
+        if forms[0].process == "worker":
+            redis = LocalRedis()
+            redis.start()
+            services.callback(redis.stop)
+            os.environ["KILLING_BROKER_URL"] = redis.url
+            os.environ["TEST_REDIS_URL"] = f"{redis.url}/1"
+        if any(form.mcp for form in forms):
+            port = services.enter_context(remote.served())
+        django.setup()
+        from tests.killing.matrix import import_all  # noqa: PLC0415
+
+        import_all()
+        gc.collect()
+        gc.freeze()
+        return max([tried(form, port) for form in forms])
+
+
+if __name__ == "__main__":
+    sys.exit(run(forms_of(sys.argv[1:])))

@@ -55,6 +55,7 @@ class PostgreSQL:
         self._copies = 0
 
     def make(self) -> None:
+        self.drop(TEMPLATE)  # of another form
         self._at_home(f"CREATE DATABASE {TEMPLATE}")
         self.use_template()
         call_command("migrate", interactive=False, verbosity=0)

@@ -36,6 +36,7 @@ from django.db import connection
 from django.middleware.csrf import _get_new_csrf_string as new_csrf
 from django.test import Client
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
+from django.urls import get_resolver
 
 from agentsite.asgi import application
 from agentsite.celery import app as celery
@@ -406,10 +407,15 @@ def prepare(folder: Path) -> Template:
     return Template(prepared, conversation.pk, session)
 
 
-def warm_up(conversation: Conversation, session: str) -> None:
-    """Import once, here, what every child would import again for itself."""
+def import_all() -> None:
+    """Import once what every process of every trial would import again for itself."""
     for module in WORKER_MODULES if settings.AGENTSITE_BROKER_URL else ():
         import_module(module)
+    _ = get_resolver().url_patterns
+
+
+def warm_up(conversation: Conversation, session: str) -> None:
+    """Draw a page once, here, with what that makes in every process."""
     browser = Client(headers={"cookie": f"{settings.SESSION_COOKIE_NAME}={session}"})
     page = browser.get(f"/c/{conversation.uid}/", headers={"host": "127.0.0.1"})
     if page.status_code != 200:

@@ -1,4 +1,5 @@
-"""The quick form of `make kill-matrix`: every few commit points, in both forms a deployment has."""
+"""The quick form of `make kill-matrix`, in both forms a deployment has: of each one commit point, another
+with each commit (`tests.parts`; `KILL_PART=7` names one)."""
 
 from __future__ import annotations
 
@@ -8,31 +9,33 @@ import sys
 
 import pytest
 
-LEAST_POINTS = 2  # the trees and analyses of the quick form are short
+from tests.parts import chosen_part
 
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        ["--every", "45", "--branches", "--mcp"],
-        ["--every", "48", "--compaction", "--database", "postgresql", "--process", "worker"],
-        ["--every", "45", "--composed"],
-        ["--every", "180", "--tree"],
-        ["--every", "30", "--analysis"],
-    ],
-    ids=["web-sqlite", "worker-postgresql", "composed-skill", "tree-of-subagents", "analysis"],
+ALONE = (
+    (("--branches", "--mcp"), 48),
+    (("--composed",), 48),
+    (("--tree",), 100),
+    (("--analysis",), 20),
 )
+MANY = ((("--compaction", "--database", "postgresql", "--process", "worker"), 48),)
+"""Each form, and how many commit points it has at least."""
+
+
+@pytest.mark.parametrize("forms", [ALONE, MANY], ids=["web-sqlite", "worker-postgresql"])
 @pytest.mark.usefixtures("django_db_setup")  # to be copied from
-def test_a_conversation_killed_at_a_commit_point_finishes_by_itself_after_a_restart(form):
-    """Nothing lost, nothing repeated."""
+def test_a_conversation_killed_at_a_commit_point_finishes_by_itself_after_a_restart(forms):
+    """Nothing lost, nothing repeated; killed right before the commit and right after it."""
+    asked: list[str] = []
+    for form, least in forms:
+        point = str(1 + chosen_part("KILL_PART", least))
+        asked += ["--and", *form, "--first", point, "--last", point]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.killing", *form],
+        [sys.executable, "-m", "tests.killing", *asked[1:]],
         capture_output=True,
         text=True,
         timeout=1800,
         env={name: value for name, value in os.environ.items() if not name.startswith("TEST_")},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "lost: 0, repeated: 0, failed: 0" in done.stdout
-    points = int(done.stdout.rpartition("points: ")[2].partition(",")[0])
-    assert points >= LEAST_POINTS, "the matrix found its points"
+    of_each = "points: 2, lost: 0, repeated: 0, failed: 0"
+    assert done.stdout.count(of_each) == len(forms), done.stdout
