@@ -61,8 +61,9 @@ kill-matrix: $(DEV_STAMP) ## Kill a conversation at every commit point, in every
 	$(BIN)/python -m tests.killing --analysis
 	$(BIN)/python -m tests.killing --analysis --database postgresql --process worker
 
-between: $(DEV_STAMP) ## Do everything outsiders may do between any two appends of a run: make between [ARGS="-k worker"]
-	BETWEEN=$${BETWEEN:-all} $(BIN)/python -m pytest tests/conversations/test_between_appends.py $(ARGS)
+between: $(DEV_STAMP) ## Do everything outsiders may do between any two appends of a run, in two processes: make between [ARGS="-k worker"]
+	BETWEEN=$${BETWEEN:-all} $(BIN)/python -m pytest -n 2 --dist worksteal \
+		tests/conversations/test_between_appends.py $(ARGS)
 
 chaos: $(DEV_STAMP) ## Fifty conversations while processes are killed and Redis restarts.
 	CHAOS=1 $(BIN)/python -m pytest tests/scale/test_chaos.py tests/scale/test_many_runs.py -s
