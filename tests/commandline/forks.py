@@ -9,15 +9,38 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 1024 * 1024
+
+
+class Begun:
+    """A fork that runs; whoever began it waits for its end before the next one begins."""
+
+    def __init__(self, pid: int, line: socket.socket) -> None:
+        self.pid = pid
+        self._line = line
+        self._code: int | None = None
+
+    def wait(self, seconds: float) -> int:
+        """The code with which `manage.py` ended."""
+        if self._code is None:
+            self._line.settimeout(seconds)
+            self._code = int(self._line.recv(100))
+        return self._code
+
+    def kill(self) -> None:
+        if self._code is None:
+            with suppress(ProcessLookupError):  # it has ended, and nobody has waited for it yet
+                os.kill(self.pid, signal.SIGKILL)
 
 
 class Forks:
@@ -43,10 +66,32 @@ class Forks:
         seconds: float,
     ) -> int:
         """The code with which `manage.py` ended; `files` become its input, output and errors."""
+        return self._begin(words, environment, directory, files, seconds).wait(seconds)
+
+    def at_terminal(
+        self,
+        words: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        directory: Path,
+        terminal: int,
+        seconds: float,
+    ) -> Begun:
+        """In a session of its own, whose terminal this file is."""
+        return self._begin(words, environment, directory, (terminal,), seconds)
+
+    def _begin(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        directory: Path,
+        files: Sequence[int],
+        seconds: float,
+    ) -> Begun:
         asked = json.dumps([list(words), dict(environment), str(directory)]).encode()
         self.line.settimeout(seconds)
         socket.send_fds(self.line, [asked], list(files))
-        return int(self.line.recv(100))
+        return Begun(int(self.line.recv(100)), self.line)
 
     def close(self) -> None:
         self.line.close()
@@ -73,6 +118,7 @@ def serve(line: socket.socket) -> None:
             os._exit(carry_out(asked, files))
         for file in files:
             os.close(file)
+        line.send(str(child).encode())
         _pid, status = os.waitpid(child, 0)
         line.send(str(os.waitstatus_to_exitcode(status)).encode())
 
@@ -82,8 +128,11 @@ def carry_out(asked: bytes, files: Sequence[int]) -> int:
     from django.core.management import execute_from_command_line  # noqa: PLC0415
 
     words, environment, directory = json.loads(asked)
-    for place, file in enumerate(files):
-        os.dup2(file, place)
+    if len(files) == 1:
+        os.login_tty(files[0])
+    else:
+        for place, file in enumerate(files):
+            os.dup2(file, place)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)

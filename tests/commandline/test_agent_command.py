@@ -7,14 +7,12 @@ import os
 import pty
 import re
 import select
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.commandline.conftest import ROOT, Installation
+from tests.commandline.conftest import Installation
 from tests.patience import PATIENCE, until
 
 UID = re.compile(r"conversation (sesn_\w+)")
@@ -119,15 +117,12 @@ class Terminal:
     def __init__(self, here: Installation, *words: str) -> None:
         self._master, slave = pty.openpty()
         self.text = ""
-        self.process = subprocess.Popen(
-            [sys.executable, str(ROOT / "manage.py"), "agent", *words, "--user", "alice"],
-            env=here.environment,
-            cwd=here.directory,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            preexec_fn=_take_terminal,
+        self.process = here.forks(str(here.directory)).at_terminal(
+            ["agent", *words, "--user", "alice"],
+            environment=here.environment,
+            directory=here.directory,
+            terminal=slave,
+            seconds=PATIENCE,
         )
         os.close(slave)
 
@@ -152,15 +147,8 @@ class Terminal:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.wait(PATIENCE)
         os.close(self._master)
-
-
-def _take_terminal() -> None:
-    import fcntl  # noqa: PLC0415 - in the child only
-    import termios  # noqa: PLC0415
-
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @pytest.fixture
