@@ -1,5 +1,5 @@
-"""One worker process that carries many runs at once, each of them waiting for its model service: forty, and
-with `make chaos` two hundred."""
+"""One worker process that carries many runs at once, each of them waiting for its model service: a hundred,
+and with `make chaos` two hundred."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from providers.scripted import Hold, reply, say
 from tests.patience import PATIENCE
 from tests.scale.deployment import Deployment, until
 
-RUNS = 200 if os.environ.get("CHAOS") else 40
+RUNS = 200 if os.environ.get("CHAOS") else 100
 CONNECTIONS = 12
 """Of the pool: fewer than runs by far, and than the default."""
 NAME = "the-worker"
@@ -45,7 +45,7 @@ class Connections(threading.Thread):
         self.join(PATIENCE)
 
 
-def test_one_worker_carries_many_runs_with_a_dozen_connections(
+def test_one_worker_carries_a_hundred_runs_with_a_dozen_connections(
     tmp_path, new_database: Callable[[str], str], redis: LocalRedis
 ):
     """All of them are in mid-answer at the same moment, and every answer arrives whole."""
@@ -65,10 +65,12 @@ def test_one_worker_carries_many_runs_with_a_dozen_connections(
         AGENTSITE_RUNS_PER_PERSON=0,
         # Renewing leases is part of the load; a machine with two processors is not what is tested.
         AGENTSITE_LEASE_SECONDS=30,
-        AGENTSITE_CONCURRENT_RUNS=RUNS,
-        AGENTSITE_DATABASE_CONNECTIONS=CONNECTIONS,
     ) as site:
-        worker = site.worker(PGAPPNAME=NAME).ready()
+        worker = site.worker(
+            AGENTSITE_CONCURRENT_RUNS=str(RUNS),
+            AGENTSITE_DATABASE_CONNECTIONS=str(CONNECTIONS),
+            AGENTSITE_DATABASE_URL=f"{url}&application_name={NAME}",
+        ).ready()
         connections = Connections(url)
         connections.start()
         uids = site.call("world", RUNS)["conversations"]

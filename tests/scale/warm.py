@@ -26,8 +26,8 @@ from typing import Any
 
 from agentsite.environment import BASE_DIR
 
-LATE = frozenset({"AGENTSITE_METRICS_PORT", "AGENTSITE_DRAIN_SECONDS", "PGAPPNAME"})
-"""What is looked up when it is used, so that a fork may have its own: numbers, and its name at PostgreSQL."""
+LATE = frozenset({"AGENTSITE_METRICS_PORT", "AGENTSITE_DRAIN_SECONDS"})
+"""Numbers that are looked up when they are used, so that a fork may have its own."""
 LONGEST = 1024 * 1024
 BETWEEN_LOOKS = 0.05
 """Seconds, in which nobody hears yet that a fork has ended."""
@@ -153,8 +153,7 @@ def carry_out(asked: bytes, files: Sequence[int]) -> None:
         os.close(file)
     os.environ.update(late)
     for name, value in late.items():
-        if name.startswith("AGENTSITE_"):
-            setattr(settings, name, int(value))
+        setattr(settings, name, int(value))
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
