@@ -26,7 +26,6 @@ from chat.presentation.arriving import Arriving, Finished, with_drawn
 from conversations.actions import answers, branching, messages
 from conversations.actions.background import cancel_all_background, cancel_background
 from conversations.actions.deciding import decide_call
-from conversations.actions.feedback import give_feedback
 from conversations.actions.queue import discard_queue, move_message, release_queue
 from conversations.actions.setaside import set_aside
 from conversations.actions.together import Shown, allow_calls, deny_calls, deny_with_message
@@ -34,6 +33,7 @@ from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.models import Conversation, Event
 from harness.errors import Declined, Invalid, LimitReached, NotFound
 from jobs.prepared import Prepared
+from keeping.actions.feedback import give_feedback
 from keeping.actions.seen import mark_as_seen
 from live.arriving import Closed, Snapshot
 from live.hub import Delta

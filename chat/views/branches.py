@@ -17,7 +17,6 @@ from agents.modelnames import known_names
 from chat.forms import as_typed
 from chat.links import address_of
 from conversations.actions import branching
-from conversations.actions.feedback import give_feedback
 from conversations.actions.forking import fork_conversation
 from conversations.actions.redacting import is_redacted, redact_content
 from conversations.checkpoints import files_follow
@@ -25,6 +24,7 @@ from conversations.kits import choose_provider
 from conversations.models import Conversation, Event
 from harness.errors import Conflict, Invalid, LimitReached, TooMany
 from harness.events import FeedbackGiven
+from keeping.actions.feedback import give_feedback
 from keeping.actions.pinning import pin_message
 from keeping.pinnedmessages import PINNABLE, wanted_in
 

@@ -97,7 +97,7 @@ NEED_NOT = {
         conversations/children.tell_agent
         conversations/conversations.change_tools
         conversations/direct.use_tool
-        conversations/feedback.give_feedback
+        keeping/feedback.give_feedback
         keeping/pinning.pin_message
         conversations/messages.edit_message
         conversations/outcomes.define_outcome

@@ -6,10 +6,10 @@ import pytest
 from django.urls import reverse
 
 from chat.presentation import frames
-from conversations.actions import feedback
-from conversations.actions.feedback import give_feedback
 from conversations.models import Event
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
+from keeping.actions import feedback
+from keeping.actions.feedback import give_feedback
 from keeping.export import as_markdown
 from tests.conversations.conftest import types
 from tests.conversations.scenes import begin, talk

@@ -32,7 +32,6 @@ from conversations.actions import (
     conversations,
     deciding,
     direct,
-    feedback,
     files,
     forking,
     lending,
@@ -58,7 +57,7 @@ from harness.content import Text
 from harness.errors import AgentError, Conflict, Forbidden, Invalid, MayNotDecide, NotFound
 from harness.events import InputTaken, UserMessage
 from harness.history import Entry
-from keeping.actions import pinning, pins, seen, tags
+from keeping.actions import feedback, pinning, pins, seen, tags
 from mcpservers.actions import attaching as servers
 from programs.actions import sending, sessions
 from recall.actions import attaching, switching

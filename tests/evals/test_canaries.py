@@ -15,7 +15,6 @@ from agents.actions.agents import archive_agent, change_agent, create_agent, del
 from agents.models import Agent, AgentVersion
 from audit.models import AuditEntry
 from conversations.actions.conversations import create_conversation, delete_conversation
-from conversations.actions.feedback import give_feedback
 from conversations.actions.forking import fork_conversation
 from conversations.actions.messages import post_message
 from conversations.models import Conversation, Event
@@ -27,6 +26,7 @@ from evals.canaries import canary_of, figures
 from evals.models import Canary
 from harness.agentconfig import AgentConfig
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
+from keeping.actions.feedback import give_feedback
 from spending.models import Usage
 from tests.conversations.conftest import rested
 
