@@ -13,6 +13,7 @@ from typing import Any
 from agents.models import Agent, AgentVersion
 from agents.rosters import advisor_of, versions_of
 from conversations.actions.conversations import OVERRIDABLE
+from conversations.heldback import held_back_by
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig, Limits, Role
 from harness.errors import Invalid
@@ -35,6 +36,8 @@ class Cast:
     limits: Limits
     """Its agent's own."""
     steps: int
+    held_back: Mapping[str, bool] = field(default_factory=dict)
+    """By which switches: the conversation's above and, of an agent of the roster, its own."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     temperature: float | None = None
     share: int = 1
@@ -113,6 +116,7 @@ def cast_of(
     if callee.agent == SELF:
         version, kept = parent.agent_version, _kept(parent)
         config = parent.config.for_role(role)
+        held_back = held_back_by(parent.features)
     else:
         found = versions_of([callee]).get(callee.agent)
         if found is None:
@@ -123,11 +127,13 @@ def cast_of(
             )
         version, kept = found, {}
         config = found.config.for_role(role)
+        held_back = held_back_by(parent.features, found.config.features)
     return Cast(
         agent=version.agent,
         version=version.number,
         limits=config.limits,
         steps=_steps(wished or {}, config.limits.steps),
+        held_back=held_back,
         overrides={
             **kept,
             **_model_of(config, version.config),
@@ -151,6 +157,7 @@ def _of_its_own(row: Subagent, parent: Conversation, kind: Kind | None) -> Cast:
         version=version.number,
         limits=config.limits,
         steps=_steps(row.given, kind.steps if kind is not None else config.limits.steps),
+        held_back=held_back_by(parent.features),
         overrides={
             **_kept(parent),
             **_model_of(config, version.config),
@@ -172,6 +179,7 @@ def _advisor(row: Subagent, parent: Conversation) -> Cast:
         version=version.number,
         limits=config.limits,
         steps=ADVISOR.steps,
+        held_back=held_back_by(parent.features),
         overrides={
             **_kept(parent),
             "provider": provider,

@@ -89,7 +89,7 @@ def _begin_new(row: Subagent) -> None:
                 agent=cast.agent,
                 environment=held.parent.environment,
                 text=_prompt(held, copied),
-                features=held.parent.features.model_dump(),
+                features={**held.parent.features.model_dump(), **cast.held_back},
                 title=held.description,
                 version=cast.version,
                 uid=uid,

@@ -42,7 +42,7 @@ def spawn_teammate(
 ) -> Teammate:
     """A teammate of the agent of `lead`, in a child conversation that begins with `text`. `agent` is the name
     of one of its roster or on offer; empty: the lead's own. What holds the lead back holds its teammates
-    back. The same key makes one.
+    back, and what another agent holds itself back by. The same key makes one.
 
     Raises NotFound for a conversation that is not the actor's, Forbidden where it may have no team, Invalid
     naming the field, Conflict for a name that is taken, LimitReached.
@@ -76,11 +76,7 @@ def spawn_teammate(
             as_child={"temperature": cast.temperature},
             environment=held.environment,
             text=f"[Team] You are {name}. {role}\n{text}".strip(),
-            features={
-                "teams": True,
-                "approval": held.features.approval,
-                "plan_mode": held.features.plan_mode,
-            },
+            features={"teams": True, **cast.held_back},
             title=f"{name}: {role}"[:200] if role else name,
         )
         made = Teammate.objects.create(team=team, name=name, role=role, conversation=child, key=key)
