@@ -13,7 +13,6 @@ from conversations.actions.background import cancel_all_background
 from conversations.actions.branching import go_elsewhere
 from conversations.actions.compacting import request_compaction
 from conversations.actions.conversations import delete_conversation
-from conversations.actions.forking import fork_conversation
 from conversations.models import Conversation
 from conversations.search import Hit
 from keeping.actions.seen import mark_as_seen
@@ -21,6 +20,7 @@ from keeping.contextplans import Request as PlannedRequest
 from keeping.contextplans import requests_of
 from keeping.finding import understand
 from keeping.unread import is_unread, with_unread
+from programs.actions.sessions import fork_session
 from spending.models import Usage
 
 from .base import ApiView
@@ -200,7 +200,8 @@ class ForkView(ApiView):
     def post(self, request: Any, uid: str) -> Response:
         conversation = self.find_conversation(uid)
         given = read_body(Forking, request.data)
-        fork = fork_conversation(
+        fork = fork_session(
+            caller=getattr(request, "caller", None),
             actor=self.actor,
             conversation=conversation,
             event_uid=given["event_id"],

@@ -11,6 +11,7 @@ class ApprovalsConfig(AppConfig):
         from chat.presentation.panels import make_with  # noqa: PLC0415
         from conversations.actions.deciding import decide_with  # noqa: PLC0415
         from conversations.forgetting import forget_with  # noqa: PLC0415
+        from conversations.goingalong import go_along_with  # noqa: PLC0415
         from conversations.kitparts import add_rules  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
         from notices.waiting import notify_of  # noqa: PLC0415
@@ -18,6 +19,7 @@ class ApprovalsConfig(AppConfig):
         from . import projection  # noqa: PLC0415
         from .actions.calls import decide_call  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
+        from .forks import go_along  # noqa: PLC0415
         from .notices import waiting  # noqa: PLC0415
         from .policyrules import rules_for  # noqa: PLC0415
         from .waiting import draw_waiting  # noqa: PLC0415
@@ -27,4 +29,5 @@ class ApprovalsConfig(AppConfig):
         decide_with(decide_call)
         notify_of(waiting)
         forget_with("approvals", forget)
+        go_along_with("approvals", go_along)
         make_with("waiting", draw_waiting)

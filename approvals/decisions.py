@@ -36,6 +36,15 @@ def holds_back_less(conversation: Conversation) -> bool:
     )
 
 
+def fork_holds_back_less(fork: Conversation, *, own: bool) -> bool:
+    """Whether a fork that begins holds its agent back less than that says of itself: by a switch that was
+    turned off in the conversation it is of. One that is not one's `own` may be of an older version as well,
+    by which nobody could have begun it (`holds_back_less`)."""
+    said = fork.agent_version.config.features
+    switched = switches_off(said, fork.features.model_dump())
+    return switched or (not own and holds_back_less(fork))
+
+
 def is_looser_than_now(version: AgentVersion) -> bool:
     """Whether an agent of this version holds itself back less than its current one does."""
     current = (version.agent.current or version).config

@@ -24,7 +24,6 @@ from conversations.actions.conversations import (
     rename_conversation,
     require_rest,
 )
-from conversations.actions.forking import fork_conversation
 from conversations.actions.lending import MOST_LENT
 from conversations.actions.metadata import note_conversation
 from conversations.actions.own import require_own
@@ -38,7 +37,13 @@ from mcpservers.actions.handing import hand_to_conversation, look_ahead
 from mcpservers.lending import find_bearer_of
 from mcpservers.looking import Looked
 from mcpservers.models import McpServer
-from programs.actions.sessions import begin_session, cap_session, require_at_rest, wake_session
+from programs.actions.sessions import (
+    begin_session,
+    cap_session,
+    fork_session,
+    require_at_rest,
+    wake_session,
+)
 from schedules.models import OrderRun
 from spending.amounts import units_of
 from wire.fieldnames import written
@@ -513,8 +518,12 @@ class Fork(Door):
     def post(self, request: Request, uid: str) -> Response:
         row = find_session(self.caller, uid)
         body = body_of(request, ForkBody)
-        fork = fork_conversation(
-            actor=self.caller.user, conversation=row, event_uid=body.event_id, title=body.title
+        fork = fork_session(
+            caller=self.caller,
+            actor=self.caller.user,
+            conversation=row,
+            event_uid=body.event_id,
+            title=body.title,
         )
         return Response(session_shape(find_session(self.caller, fork.uid)))
 

@@ -2,12 +2,13 @@
 may read.
 
 What was said and done is copied, with whose words it is; what was decided, lent, spent and rated stays
-where it was. Files come along as they were at that place. Who goes back within one is `branching`'s.
+where it was. Files come along as they were at that place, and so does what holds back (`goingalong`). Who
+goes back within one is `branching`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -26,6 +27,7 @@ from conversations.actions.own import copyable_conversation, require_readable
 from conversations.ancestry import ancestors
 from conversations.broughtwords import WordsBrought, behind_what_stays, bring_words
 from conversations.checkpoints import Carried, carry_files
+from conversations.goingalong import go_along
 from conversations.judging import history_of
 from conversations.log import append, begin_as_copy, entries_after
 from conversations.models import Conversation, Event
@@ -119,15 +121,20 @@ class _Seen:
 
 
 def fork_conversation(
-    *, actor: User, conversation: Conversation, event_uid: str = "", title: str = ""
+    *,
+    actor: User,
+    conversation: Conversation,
+    event_uid: str = "",
+    title: str = "",
+    first: Callable[[Conversation], None] | None = None,
 ) -> Conversation:
     """Begin a conversation of the actor's with the dialogue up to right before a message, or to the end of
     the turn of anything else, and with the files as they were there; without an id, to the end of
-    the last turn that is over.
+    the last turn that is over. `first` is called with it in the transaction, before anything is copied.
 
     Raises NotFound, Forbidden for who could not use its agent, Conflict while it works, for a place at which
-    nothing was said yet and for a message that waits, and what `create_conversation` raises where the agent
-    is no longer on offer.
+    nothing was said yet and for a message that waits, what `create_conversation` raises where the agent
+    is no longer on offer, and what `first` raises.
     """
     require_readable(actor, conversation)
     # Before the transaction: a long log takes seconds, in which nobody else could write on SQLite.
@@ -147,7 +154,7 @@ def fork_conversation(
             log = _forkable(actor, conversation, log.entries)
             if log.held.last_seq != seen.last_seq:
                 raise Conflict(_("The conversation went on meanwhile."), hint=_("Try again."))
-            return _begun(actor, log, seen.place, uid, title, carried)
+            return _begun(actor, log, seen.place, uid, title, carried, first)
     except BaseException:
         remove_workspace(uid)
         raise
@@ -166,7 +173,13 @@ def _forkable(actor: User, conversation: Conversation, read: Sequence[Entry]) ->
 
 
 def _begun(
-    actor: User, log: Log, place: int, uid: str, title: str, carried: Carried
+    actor: User,
+    log: Log,
+    place: int,
+    uid: str,
+    title: str,
+    carried: Carried,
+    first: Callable[[Conversation], None] | None,
 ) -> Conversation:
     held = log.held
     fork = create_conversation(
@@ -181,6 +194,8 @@ def _begun(
         uid=uid,
         preset=held.preset,
     )
+    if first is not None:
+        first(fork)
     named = None if title else _automatic_title(log.path)
     path = [
         entry
@@ -201,6 +216,7 @@ def _begun(
         origin=held,
     )
     carried.note(fork)
+    go_along(actor, held, fork)
     # What others said to agents beside it that one has told this one of, and stays behind with these.
     bring_words(fork, behind_what_stays(held), way="fork")
     if source := _strangers_before(log, place, copied):

@@ -11,8 +11,9 @@ from django.utils.translation import gettext as _
 from accounts.api.authentication import Caller
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment
-from approvals.decisions import holds_back_less, require_decider
+from approvals.decisions import fork_holds_back_less, holds_back_less, require_decider
 from conversations.actions.conversations import create_conversation
+from conversations.actions.forking import fork_conversation
 from conversations.actions.lending import lend_vaults
 from conversations.actions.metadata import note_conversation
 from conversations.actions.own import require_own
@@ -75,6 +76,31 @@ def begin_session(
         if messages:
             send_events(actor=actor, conversation=conversation, events=messages)
     return conversation
+
+
+def fork_session(
+    *,
+    caller: Caller | None,
+    actor: User,
+    conversation: Conversation,
+    event_uid: str,
+    title: str = "",
+) -> Conversation:
+    """`fork_conversation`; raises also Forbidden where the fork would hold its agent back less than that does
+    by itself, because a person turned a switch off in `conversation`, and `caller`, the token that asks, may
+    not decide. None: a person herself."""
+
+    def require_right(fork: Conversation) -> None:
+        if fork_holds_back_less(fork, own=conversation.owner_id == actor.pk):
+            require_decider(caller)
+
+    return fork_conversation(
+        actor=actor,
+        conversation=conversation,
+        event_uid=event_uid,
+        title=title,
+        first=require_right,
+    )
 
 
 def cap_session(*, actor: User, conversation: Conversation, limit: int | None) -> None:

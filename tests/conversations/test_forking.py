@@ -9,17 +9,24 @@ from django.core.management import call_command
 from django.test import Client
 
 from accounts.actions.tokens import create_token
-from accounts.models import TokenScope
+from accounts.models import Organisation, TokenScope, User
+from agents.models import AgentVersion
+from approvals.actions.approvals import decide_approval
+from approvals.actions.rules import save_rule
+from approvals.models import PolicyRule
+from audit.models import AuditEntry
 from conversations.actions.branching import regenerate, rewind
 from conversations.actions.children import begin_child
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.files import Upload, add_files
 from conversations.actions.forking import copied_entries, fork_conversation
+from conversations.actions.messages import set_feature
 from conversations.actions.sharing import share_conversation, unshare_conversation
-from conversations.judging import history_of
+from conversations.judging import history_of, judge
 from conversations.log import append
-from conversations.models import Conversation, Event, ShareRole
+from conversations.models import Conversation, Event, Share, ShareRole
 from conversations.provenance import TableProvenance
+from harness.agentconfig import ToolRule
 from harness.content import Text
 from harness.errors import Conflict, Forbidden, NotFound
 from harness.events import (
@@ -45,13 +52,14 @@ from harness.events import (
 )
 from harness.history import Entry, History
 from harness.ids import new_event_id
+from harness.policy import Verdict
 from harness.texts import Texts
 from harness.transcript import build_messages
 from providers.scripted import reply
 from recall.strangers import has_strangers_words
 from spending.models import Usage
-from tests.approvals.asking import asks
-from tests.conversations.conftest import still
+from tests.approvals.asking import WRITE, asks
+from tests.conversations.conftest import Converse, still
 from tests.conversations.test_branching import texts
 from tests.conversations.test_checkpoints import files, say, settled, write
 from tools_app.provenance import UPLOADED
@@ -389,3 +397,98 @@ def test_what_a_judge_has_said_since_a_person_spoke_marks_a_fork_that_rests_on_i
         here = history_of(each)
         assert here.may_retry
         assert here.tainted_by
+
+
+# --- what holds back goes along -------------------------------------------------------------------
+
+
+def spoken(conversation: Conversation) -> Event:
+    """What it rests with, after a message of its owner's."""
+    message = Entry.of(UserMessage(content=(Text(text="Hello."),)))
+    append(conversation.pk, [message], actor=conversation.owner)
+    taken = Entry.of(InputTaken(event_ids=(message.uid,)))
+    ends = Entry.of(SessionStatusIdle(stop_reason=EndTurn()))
+    rows = append(conversation.pk, [Entry.of(SessionStatusRunning()), taken, ends])
+    conversation.refresh_from_db()
+    return rows[-1]
+
+
+def test_what_a_conversation_denies_a_fork_of_it_denies(
+    alice: User, bob: User, converse: Converse
+) -> None:
+    conversation, _script = converse(tools=[ToolRule(tool="*")])
+    denies = {"tool": "write_file", "permission": "always_deny"}
+    rule = save_rule(
+        actor=alice, level="conversation", rule=denies, conversation=conversation, note="Secret."
+    )
+    spoken(conversation)
+    assert judge(conversation, "write_file", WRITE).verdict is Verdict.DENY
+
+    fork = fork_conversation(actor=alice, conversation=conversation)
+    assert judge(fork, "write_file", WRITE).verdict is Verdict.DENY
+
+    Share.objects.create(conversation=conversation, user=bob, role=ShareRole.VIEWER)
+    his = fork_conversation(actor=bob, conversation=conversation)
+    assert judge(his, "write_file", WRITE).verdict is Verdict.DENY
+    copies = PolicyRule.objects.filter(conversation__in=[fork, his]).order_by("pk")
+    assert [(copy.made_by, copy.note) for copy in copies] == [(alice, "Secret."), (bob, "")]
+    told = AuditEntry.objects.filter(rule_uid__in=copies.values("uid"))
+    assert [entry.details["copy_of"] for entry in told] == [rule.uid, rule.uid]
+
+
+def test_what_was_allowed_in_a_conversation_is_not_allowed_in_a_fork_of_it(
+    alice: User, converse: Converse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("approvals.actions.approvals.wake", lambda _pk: None)
+    ask = ToolRule(tool="write_file", permission="always_ask")
+    conversation, _script = converse(tools=[ToolRule(tool="*"), ask])
+    asked = asks(conversation)
+    decide_approval(
+        actor=alice,
+        approval=asked,
+        verdict="approve",
+        input_hash=asked.effective_sha256,
+        scope="conversation",
+    )
+    spoken(conversation)
+    assert judge(conversation, "write_file", WRITE).verdict is Verdict.ALLOW
+
+    fork = fork_conversation(actor=alice, conversation=conversation)
+    assert judge(fork, "write_file", WRITE).verdict is Verdict.ASK
+
+
+DOORS = ("/api/conversations/{}/fork", "/v1/sessions/{}/x_fork")
+USUAL = (TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_token_that_may_not_decide_forks_nothing_that_holds_back_less_than_its_agent(
+    alice: User, bob: User, acme: Organisation, converse: Converse, door: str
+) -> None:
+    """Alice switched off in her conversation what holds its agent back; Bob may read it."""
+    conversation, _script = converse(features={"approval": True})
+    version = conversation.agent_version
+    version.stored_config["features"]["approval"] = True
+    AgentVersion.objects.filter(pk=version.pk).update(stored_config=version.stored_config)
+    last = spoken(conversation)
+    set_feature(actor=alice, conversation=conversation, feature="approval", enabled=False)
+    Share.objects.create(conversation=conversation, user=bob, role=ShareRole.VIEWER)
+
+    def forked(who: User, *scopes: TokenScope) -> int:
+        token = create_token(actor=who, organisation=acme, name="t", scopes=[*USUAL, *scopes])
+        client = Client(headers={"authorization": f"Bearer {token.secret}"})
+        body = {"event_id": last.uid}
+        return client.post(door.format(conversation.uid), body, "application/json").status_code
+
+    for who in (alice, bob):
+        assert forked(who) == 403
+    assert not Conversation.objects.filter(origin=conversation).exists()
+    assert forked(bob, TokenScope.APPROVALS_DECIDE) in {200, 201}
+    browser = Client()
+    browser.force_login(alice)
+    browser.post(f"/c/{conversation.uid}/events/{last.uid}/fork/")
+    forks = Conversation.objects.filter(origin=conversation).order_by("pk")
+    assert [(fork.owner, fork.features.approval) for fork in forks] == [
+        (bob, False),
+        (alice, False),
+    ]
