@@ -136,6 +136,26 @@ async def hand_out(
     )
 
 
+def taken_back(call: OpenCall, kit: Kit, history: History) -> Entry | None:
+    """The refusal of a call that was handed out and that nobody was told of yet, or the question about it,
+    where it may not run any more as things stand now; None: it may."""
+    judgement = kit.judge(
+        call.use.name,
+        history,
+        decision=call.decision,
+        arguments=call.input,
+        unknown=call.unknown,
+        asked=call.terms,
+    )
+    if judgement.verdict is Verdict.ALLOW:
+        return None
+    if judgement.verdict is Verdict.ASK and judgement.terms is not None:
+        return Entry.of(
+            ApprovalRequested(tool_use_id=call.uid, reason=judgement.reason, terms=judgement.terms)
+        )
+    return refusal_of(call, judgement.reason, "denied")
+
+
 class Calls:
     """The open calls of one step."""
 

@@ -559,7 +559,11 @@ class History:
             case ApprovalRequested():
                 call = self._calls.get(event.tool_use_id)
                 if call:
-                    self._calls[call.uid] = call.asked_anew(event.terms)
+                    if call.handed_out:
+                        # Taken back before anybody had it: what the turn rests for is told anew.
+                        self._waits_for_people = False
+                    anew = call.asked_anew(event.terms)
+                    self._calls[call.uid] = replace(anew, handed_out=False, carrier="")
             case SpanModelRequestStart():
                 self.open_request = entry
                 self._purposes[entry.uid] = event.purpose

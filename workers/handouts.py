@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from conversations.models import Conversation, Event
 from harness.events import (
+    ApprovalRequested,
     CallHandedOut,
     OutcomeUnknown,
     RequiresAction,
@@ -38,6 +39,7 @@ FOLLOWED = (
     CallHandedOut,
     UserToolResult,
     OutcomeUnknown,
+    ApprovalRequested,
     SessionStatusIdle,
     SessionStatusTerminated,
 )
@@ -55,7 +57,7 @@ def project(conversation: Conversation, row: Event, event: EventValue) -> None:
                 idempotent=event.idempotent,
             )
             queue(conversation)
-        case UserToolResult() | OutcomeUnknown():
+        case UserToolResult() | OutcomeUnknown() | ApprovalRequested():
             close(conversation, event.tool_use_id)
         case SessionStatusIdle(stop_reason=RequiresAction(event_ids=calls)):
             # One that was answered by a stop or another end needs no worker any more.

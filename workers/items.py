@@ -8,7 +8,7 @@ back late can neither stop nor answer what another has by then. Who may ask for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -21,11 +21,12 @@ from django.utils import timezone
 
 from accounts.tokens import hash_token, new_token
 from agents.models import Environment
+from conversations.judging import history_of, kit_of
 from conversations.log import append
 from conversations.models import Conversation
 from conversations.opencalls import answered
 from conversations.wakes import wake
-from harness.calls import UNKNOWN
+from harness.calls import UNKNOWN, taken_back
 from harness.content import as_blocks
 from harness.events import AgentToolResult, OutcomeUnknown
 from harness.history import Entry
@@ -134,16 +135,64 @@ def _held(item: WorkItem) -> QuerySet[WorkItem]:
 def send_calls(item: WorkItem) -> dict[str, int]:
     """The calls that the item's worker is to carry out, with the number of the event that handed
     each out. That it was told of them is stored before this returns; without its lease it is told
-    nothing."""
-    with transaction.atomic():
-        if _hold(item.conversation_id) is None or not holds(item):
-            return {}
-        calls = HandedCall.objects.filter(conversation=item.conversation_id)
-        calls = calls.filter(Q(sent_to=None) | Q(sent_to=item))
-        given = calls.values_list("call_uid", flat=True)
-        calls = calls.exclude(call_uid__in=answered(item.conversation_id, given))
-        calls.filter(sent_to=None).update(sent_to=item)
-        return dict(calls.values_list("call_uid", "seq"))
+    nothing. What may not run any more when it would be told of it is answered or asked about instead."""
+    while True:
+        weighed = _weigh(item.conversation_id)
+        with transaction.atomic():
+            held = _hold(item.conversation_id)
+            if held is None or not holds(item):
+                return {}
+            calls = HandedCall.objects.filter(conversation=held)
+            calls = calls.filter(Q(sent_to=None) | Q(sent_to=item))
+            given = calls.values_list("call_uid", flat=True)
+            calls = calls.exclude(call_uid__in=answered(held.pk, given))
+            unsent = set(calls.filter(sent_to=None).values_list("call_uid", flat=True))
+            if unsent and not weighed.covers(unsent, held):
+                continue
+            if back := {uid: weighed.taken_back[uid] for uid in unsent & weighed.taken_back.keys()}:
+                _take_back(held, back)
+            calls.filter(sent_to=None).update(sent_to=item)
+            return dict(calls.values_list("call_uid", "seq"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """What became of the calls that no worker was told of yet, by the log up to a number."""
+
+    calls: frozenset[str] = frozenset()
+    seq: int = 0
+    taken_back: Mapping[str, Entry] = field(default_factory=dict)
+    """The refusals and questions, by the call."""
+
+    def covers(self, calls: Set[str], conversation: Conversation) -> bool:
+        return calls <= self.calls and self.seq == conversation.last_seq
+
+
+def _weigh(conversation_id: int) -> _Weighed:
+    """Before any lock: to judge takes the whole log. Nobody knows how long a call waited for its worker."""
+    unsent = HandedCall.objects.filter(conversation=conversation_id, sent_to=None)
+    uids = list(unsent.values_list("call_uid", flat=True))
+    conversation = Conversation.objects.filter(pk=conversation_id).first() if uids else None
+    if conversation is None:
+        return _Weighed()
+    # The rules first: what is said in between is told by the log's number.
+    kit, history = kit_of(conversation), history_of(conversation)
+    found: dict[str, Entry] = {}
+    for uid in uids:
+        call = history.open_call(uid)
+        entry = taken_back(call, kit, history) if call is not None else None
+        if entry is not None:
+            found[uid] = entry
+    return _Weighed(frozenset(uids), history.last_seq, found)
+
+
+def _take_back(conversation: Conversation, entries: Mapping[str, Entry]) -> None:
+    """Its run goes on from there."""
+    for uid in entries:
+        handouts.close(conversation, uid)
+    append(conversation.pk, list(entries.values()))
+    Conversation.objects.filter(pk=conversation.pk).update(owes_run=True)
+    wake(conversation.pk)
 
 
 # --- ending ---------------------------------------------------------------------------------------
