@@ -18,8 +18,8 @@ class ApprovalsConfig(AppConfig):
 
         from . import projection  # noqa: PLC0415
         from .actions.calls import decide_call  # noqa: PLC0415
+        from .actions.rules import take_rules_along  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
-        from .forks import go_along  # noqa: PLC0415
         from .notices import waiting  # noqa: PLC0415
         from .policyrules import rules_for  # noqa: PLC0415
         from .waiting import draw_waiting  # noqa: PLC0415
@@ -29,5 +29,5 @@ class ApprovalsConfig(AppConfig):
         decide_with(decide_call)
         notify_of(waiting)
         forget_with("approvals", forget)
-        go_along_with("approvals", go_along)
+        go_along_with("approvals", take_rules_along)
         make_with("waiting", draw_waiting)

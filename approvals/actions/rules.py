@@ -21,6 +21,7 @@ from approvals.models import PolicyRule
 from approvals.models.policyrule import CHANGE_RULES
 from audit.models import AuditEntry
 from conversations.actions.own import own_even_ended
+from conversations.ancestry import ancestors
 from conversations.models import Conversation
 from harness.agentconfig import ToolRule
 from harness.errors import Conflict, Forbidden, Invalid, NotFound, TooLarge
@@ -82,6 +83,37 @@ def save_rule(
             options=saved.options,
         )
     return saved
+
+
+_COPIED = ("scope", "tool", "when", "permission", "options")
+
+
+def take_rules_along(actor: User, origin: Conversation, fork: Conversation) -> None:
+    """A fork begins with what asks or denies in the conversation that it is of, and in those above, which
+    are not above the fork; what was allowed there was allowed there alone. The copies are the actor's, as if
+    she had made them in a conversation of her own. Whether she may fork it was asked before
+    (`conversations.goingalong`)."""
+    held = PolicyRule.objects.active().filter(
+        scope=Scope.CONVERSATION, conversation__in=[origin.pk, *ancestors(origin)]
+    )
+    for rule in held.exclude(permission=PolicyRule.Permission.ALLOW).order_by("pk"):
+        copied = PolicyRule.objects.create(
+            conversation=fork,
+            organisation_id=fork.organisation_id,
+            made_by=actor,
+            # Whoever only reads it was never told why.
+            note=rule.note if origin.owner_id == actor.pk else "",
+            **{name: getattr(rule, name) for name in _COPIED},
+        )
+        about_rule(
+            AuditEntry.Action.RULE_SAVED,
+            copied,
+            actor=actor,
+            organisation=fork.organisation,
+            reason=copied.note,
+            options=copied.options,
+            copy_of=rule.uid,
+        )
 
 
 def revoke_rule(*, actor: User, rule: PolicyRule, reason: str = "") -> PolicyRule:

@@ -262,6 +262,7 @@ DOORS = {
     "agui/servers.py",  # it only adds rules that ask: tests/agui
     "api/chat.py",
     "api/commands.py",
+    "api/conversations.py",  # forks: tests/conversations/test_forking.py
     "api/pipelines.py",
     "mcpdoor/asking.py",  # by that scope: tests/mcpdoor/test_tasks.py
     "mcpdoor/tools.py",  # with an agent as it is: it takes no version, rule or switch
@@ -277,6 +278,7 @@ DOORS = {
     "terminal/local.py",
     "terminal/pipelines.py",
     "chat/consumers.py",
+    "chat/views/branches.py",
     "approvals/views/approvals.py",
     "chat/views/changes.py",
     "chat/views/creation.py",
@@ -294,6 +296,8 @@ DECIDING = {
     "decide_approval",
     "decide_call",
     "decide_step",
+    "fork_conversation",
+    "fork_session",
     "send_events",
     "set_feature",
     "start_run",

@@ -91,6 +91,7 @@ NEED_NOT = {
         conversations/branching.rewind
         conversations/branching.switch_branch
         conversations/forking.fork_conversation
+        programs/sessions.fork_session
         conversations/reverting.revert_files
         conversations/children.begin_child
         conversations/choosing.choose_model
