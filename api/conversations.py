@@ -192,7 +192,10 @@ class ForkView(ApiView):
     @extend_schema(
         operation_id="conversations_fork",
         summary="Begin a conversation with a copy of the dialogue up to a place",
-        description="Only at rest. Files come along as they were there; approvals and vaults do not. Rules that ask or deny do.",
+        description=(
+            "Only at rest. Files come along as they were there, and rules that ask or deny; approvals and "
+            "vaults do not."
+        ),
         tags=["Conversations"],
         request=Forking,
         responses={201: Forked, **errors(401, 403, 404, 409, 422)},

@@ -27,10 +27,12 @@ _OF_TOOLS = ("tools", "custom_tools", "mcp_servers")
 """Fields of a conversation's own by which its agent has fewer tools."""
 
 _ABOVE = Prepared(
-    lambda given: Conversation.objects.filter(pk=given.pk, agent_version=given.version).values_list(
-        "overrides"
-    )
+    lambda given: Conversation.objects.filter(
+        pk=given.pk, agent_version=given.version, unlisted=False
+    ).values_list("overrides")
 )
+"""Not one that only keeps the conversations of a run, an evaluation or a comparison together: each of these
+has the tools that it was begun with."""
 
 
 def held_back_by(*those: Features) -> dict[str, bool]:

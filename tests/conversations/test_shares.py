@@ -206,6 +206,10 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
             "viewer",
             partial(forking.fork_conversation, event_uid=event, **of),
         ),
+        "sessions.fork_session": (
+            "viewer",
+            partial(sessions.fork_session, caller=None, event_uid=event, **of),
+        ),
         "queue.move_message": ("owner", partial(queue.move_message, message_uid=event, **of)),
         "queue.release_queue": ("owner", partial(queue.release_queue, **of)),
         "queue.discard_queue": ("owner", partial(queue.discard_queue, **of)),
@@ -368,6 +372,7 @@ ELSEWHERE = {
     "background.cancel_background": "Asked of a command; `cancel_all_background` leads to it.",
     "subagents.stop_subagent": "Asked of a child: `stop_subagents` above it says who may.",
     "children.answer_of": "Asked of a child, which is nobody's but its owner's.",
+    "rules.take_rules_along": "Asked of a fork: `forking.fork_conversation` says who may.",
     "servers.add_server": "For a conversation it is `require_own`'s (`tests/mcpservers/test_wire.py`).",
     "handing.hand_to_conversation": "`servers.add_server` says who may, and that she changes only her own.",
 }

@@ -12,10 +12,12 @@ import pytest
 from accounts.models import User
 from agents.models import Agent
 from approvals.models import Approval
+from conversations.actions.children import begin_child
 from conversations.actions.conversations import change_tools
 from conversations.actions.messages import post_message, set_feature
+from conversations.heldback import rules
 from conversations.models import Conversation
-from harness.agentconfig import ToolRule
+from harness.agentconfig import CustomTool, McpUse, ToolRule
 from harness.ids import new_id
 from harness.roster import Callee
 from providers.scripted import call, registered, reply
@@ -93,8 +95,7 @@ def test_tools_that_a_conversation_lost_are_lost_to_a_subagent_that_is_asked_aga
     )
     conversation = done(lead(script))
     denied = ToolRule(tool="write_file", permission="always_deny")
-    rules = [rule.model_dump(mode="json") for rule in (*conversation.config.tools, denied)]
-    change_tools(actor=alice, conversation=conversation, overrides={"tools": rules})
+    lose(conversation, denied)
     post_message(actor=alice, conversation=conversation, text="Go on.")
 
     until(lambda: conversation.subagents.count() == 2)
@@ -147,6 +148,91 @@ def test_a_switch_that_is_turned_on_holds_back_a_teammate_that_is_written_to_lat
     ada = Member(made.team, child, made)
     send_mail(actor=alice, sender=_lead(conversation), receivers=[ada], text="Write.", key="k")
     assert acted(child) == []
+
+
+def below(conversation: Conversation) -> Conversation:
+    """A child that is the same agent, as it is now."""
+    version = conversation.agent_version
+    return begin_child(
+        actor=conversation.owner,
+        parent=conversation,
+        agent=version.agent,
+        version=version.number,
+        environment=conversation.environment,
+        text="Look around.",
+        overrides=conversation.overrides,
+    )
+
+
+def lose(conversation: Conversation, *tools: ToolRule, **more: Any) -> None:
+    rules = [rule.model_dump(mode="json") for rule in (*conversation.config.tools, *tools)]
+    change_tools(
+        actor=conversation.owner, conversation=conversation, overrides={"tools": rules, **more}
+    )
+
+
+def denied_in(conversation: Conversation) -> set[str]:
+    """What those above have lost since it began."""
+    fresh = Conversation.objects.get(pk=conversation.pk)
+    return {held.rule.tool for held in rules(fresh)}
+
+
+def test_what_a_conversation_loses_each_one_of_the_same_agent_below_loses(
+    converse: Converse, plays: Plays
+) -> None:
+    custom = CustomTool(name="pay", description="Pays.")
+    servers = (McpUse(name="crm"), McpUse(name="wiki"))
+    conversation, _script = converse(
+        lambda _request: reply("I see."), custom_tools=(custom,), mcp_servers=servers
+    )
+    before = below(conversation)
+    lowest = below(before)
+    other = plays("Other", [reply("I see.")])
+    of_its_own = begin_child(
+        actor=conversation.owner,
+        parent=conversation,
+        agent=other,
+        environment=conversation.environment,
+        text="Look around.",
+    )
+    assert denied_in(before) == set()
+
+    done(before)
+    done(lowest)
+    uses = [McpUse(name="crm", tools=("read",)).model_dump(mode="json")]
+    lose(
+        conversation,
+        ToolRule(tool="write_file", permission="always_deny"),
+        custom_tools=[],
+        mcp_servers=uses,
+    )
+    lost = {"write_file", "pay", "mcp:crm:*", "mcp:wiki:*"}
+    assert denied_in(before) == denied_in(lowest) == lost
+    assert denied_in(of_its_own) == denied_in(conversation) == set()
+    conversation.refresh_from_db()
+    assert denied_in(below(conversation)) == set(), "it has what is left from its beginning"
+
+
+def test_switches_go_down_to_all_below_when_they_are_turned_on_and_off_one_by_one(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse(lambda _request: reply("I see."))
+    child = below(conversation)
+    lowest = below(child)
+
+    def approval() -> list[bool]:
+        rows = Conversation.objects.filter(pk__in=[conversation.pk, child.pk, lowest.pk])
+        return [row.features.approval for row in rows.order_by("pk")]
+
+    def turn(where: Conversation, enabled: bool) -> None:
+        set_feature(actor=alice, conversation=where, feature="approval", enabled=enabled)
+
+    turn(conversation, True)
+    assert approval() == [True, True, True]
+    turn(child, False)
+    assert approval() == [True, False, True]
+    turn(conversation, False)
+    assert approval() == [False, False, True]
 
 
 def _lead(conversation: Conversation) -> Member:
