@@ -11,12 +11,11 @@ class ConversationsConfig(AppConfig):
         from accounts.happenings import listen  # noqa: PLC0415
         from accounts.leaving import clear_with  # noqa: PLC0415
         from agents.uses import count_uses  # noqa: PLC0415
-        from harness.events import SessionUpdated, know  # noqa: PLC0415
+        from harness.events import know  # noqa: PLC0415
 
-        from . import fileevents, heldback, webhookevents  # noqa: PLC0415
+        from . import fileevents, webhookevents  # noqa: PLC0415
         from .broughtwords import WordsBrought  # noqa: PLC0415
         from .forgetting import forget_with  # noqa: PLC0415
-        from .kitparts import add_rules  # noqa: PLC0415
         from .leavers import PART  # noqa: PLC0415
         from .leftbehind import end_with_its_account  # noqa: PLC0415
         from .occupation import works_with  # noqa: PLC0415
@@ -34,6 +33,4 @@ class ConversationsConfig(AppConfig):
         listen(end_with_its_account)
         listen(end_with_membership)
         follow(webhookevents.project, *webhookevents.FOLLOWED, turn=Turn.BEFORE)
-        follow(heldback.project, SessionUpdated, turn=Turn.AFTER)
-        add_rules(heldback.rules)
         forget_with("conversations", forget_own)

@@ -14,9 +14,9 @@ class SubagentsConfig(AppConfig):
         from conversations.forgetting import follow_with, forget_with  # noqa: PLC0415
         from conversations.kitparts import add_part, add_rules  # noqa: PLC0415
         from conversations.projections import Turn, carries_out, follow  # noqa: PLC0415
-        from harness.events import know  # noqa: PLC0415
+        from harness.events import SessionUpdated, know  # noqa: PLC0415
 
-        from . import kitpart, projection  # noqa: PLC0415
+        from . import heldback, kitpart, projection  # noqa: PLC0415
         from .events import SubagentsAsk  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
         from .repeated import said_elsewhere  # noqa: PLC0415
@@ -26,8 +26,10 @@ class SubagentsConfig(AppConfig):
         forget_with("subagents", forget)
         follow_with("subagents", said_elsewhere)
         follow(projection.project, *projection.FOLLOWED, turn=Turn.AFTER)
+        follow(heldback.project, SessionUpdated, turn=Turn.AFTER)
         carries_out(projection.calls_in_hand)
         add_part(kitpart.part)
         add_rules(kitpart.rules)
+        add_rules(heldback.rules)
         make_with("subagents", draw_strip)
         stand_behind("teams", lambda: settings.AGENTSITE_SUBAGENT_DEPTH)

@@ -13,12 +13,12 @@ from typing import Any
 from agents.models import Agent, AgentVersion
 from agents.rosters import advisor_of, versions_of
 from conversations.actions.conversations import OVERRIDABLE
-from conversations.heldback import held_back_by
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig, Limits, Role
 from harness.errors import Invalid
 from harness.roster import SELF, Callee
 
+from .heldback import held_back_by
 from .kinds import ADVISOR, KINDS, Kind, May
 from .models import Subagent
 from .tools import Choice

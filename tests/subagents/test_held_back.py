@@ -15,12 +15,12 @@ from approvals.models import Approval
 from conversations.actions.children import begin_child
 from conversations.actions.conversations import change_tools
 from conversations.actions.messages import post_message, set_feature
-from conversations.heldback import rules
 from conversations.models import Conversation
 from harness.agentconfig import CustomTool, McpUse, ToolRule
 from harness.ids import new_id
 from harness.roster import Callee
 from providers.scripted import call, registered, reply
+from subagents.heldback import rules
 from teams_app.actions.mail import send_mail
 from teams_app.actions.teams import spawn_teammate
 from teams_app.members import Member, member_of

@@ -12,16 +12,15 @@ from typing import Any
 
 from agents.models.agent import read_config
 from agents.narrowing import CAREFUL
+from conversations.ancestry import ancestors
+from conversations.log import append
+from conversations.models import Conversation, Event
 from harness.agentconfig import AgentConfig, Features, McpUse, ToolRule
 from harness.events import Event as EventValue
 from harness.events import SessionUpdated
 from harness.history import Entry
 from harness.rules import Level, LevelledRule
 from jobs.prepared import Prepared
-
-from .ancestry import ancestors
-from .log import append
-from .models import Conversation, Event
 
 _OF_TOOLS = ("tools", "custom_tools", "mcp_servers")
 """Fields of a conversation's own by which its agent has fewer tools."""
