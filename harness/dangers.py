@@ -71,11 +71,12 @@ def may_become_marked(words: Sequence[str]) -> bool:
     """Whether a command that begins with these words may go on to what has a mark: by an option that may
     stand anywhere, or by a subcommand that is not among them."""
     name = basename(words[0])
-    if name == "git":
-        return len(words) < 2 or not _GIT_MARKED.isdisjoint(words[1:])
-    if name in _BY_SUBCOMMAND:
-        return len(words) < 2 or words[1].startswith("-")
-    return name == "find" or name in _FETCHING
+    if name not in _BY_SUBCOMMAND:
+        return name == "find" or name in _FETCHING
+    named = 3 if words[1:2] and words[1] in _GROUPS else 2
+    if len(words) < named or any(word.startswith("-") for word in words[1:named]):
+        return True
+    return name == "git" and not _GIT_MARKED.isdisjoint(words[1:])
 
 
 def _words(text: str) -> frozenset[str]:
@@ -90,6 +91,11 @@ _READING = _words(
     "unexpand uptime wc which who whoami :"
 )
 _GIT_READING = ("blame", "describe", "diff", "log", "ls-files", "rev-parse", "show", "status")
+_GROUPS = _words(
+    "builder buildx compose container context image manifest network pip plugin pod remote service stack "
+    "submodule swarm system tool volume worktree"
+)
+"""Subcommands that have subcommands of their own."""
 _GIT_MARKED = _words("branch clean filter-branch push reset")
 _SHELLS = _words("ash bash dash fish ksh node perl php python python3 ruby sh zsh")
 _FETCHING = _words("curl wget")

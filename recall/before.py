@@ -1,8 +1,8 @@
 """Turns of the same conversation that its summary stands for: which of them a message recalls, and how they
 are told word for word.
 
-A turn is what was said to the agent, and its last word before anything else was. What no summary replaced
-stands in the dialogue itself; other conversations are `past`'s, by a tool.
+A turn is what a person said that the agent took, and its last word before it took anything else. What no
+summary replaced stands in the dialogue itself; other conversations are `past`'s, by a tool.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ LOOKED_AT = 120
 """Turns, the newest: a message waits for it, some 50 ms where all of them are long."""
 SAID, ANSWERED = 200, 400
 """Characters of what was said and of the answer that are told."""
+LEAST = 3
+"""Messages of a conversation in which a summary can stand for a turn before the newest message: in a new one
+nothing is asked of the database."""
 COMPARED = 600
 """Characters of each that are compared."""
 HEADING = "Said earlier in this conversation, word for word; what was said later counts more:"
@@ -58,7 +61,7 @@ _SUMMARIES = Prepared(
 def turns_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
     """Those that have what the text says, best first, as a row keeps them: by the ids of the message that
     began each and of the answer."""
-    through = _summarised(conversation)
+    through = _summarised(conversation) if conversation.message_count >= LEAST else 0
     if not through:
         return []
     asked = read_question(text)
@@ -148,14 +151,21 @@ def _said(conversation: Conversation) -> QuerySet[Event]:
 
 
 def _pairs(conversation: Conversation, through: int) -> list[list[Event]]:
-    """Of each turn the message and the last answer to it, if any; the oldest first."""
-    rows = _said(conversation).filter(seq__lte=through).only("uid", "seq", "type")
+    """Of each turn the message and the last answer to it, if any; the oldest first. A message that was
+    withdrawn, or waits still, was not said; one that an agent left was said by no person."""
+    taken = counting(conversation).filter(type="x.input_taken")
+    rows = (_said(conversation) | taken).filter(seq__lte=through)
     pairs: list[list[Event]] = []
-    for row in reversed(rows.order_by("-seq")[: 4 * LOOKED_AT]):
+    messages: dict[str, Event] = {}
+    for row in reversed(rows.order_by("-seq")[: 6 * LOOKED_AT]):
         if row.type == "user.message":
-            pairs.append([row])
-        elif pairs:
-            pairs[-1] = [pairs[-1][0], row]
+            if not row.payload.get("by_agent"):
+                messages[row.uid] = row
+        elif row.type == "agent.message":
+            if pairs:
+                pairs[-1] = [pairs[-1][0], row]
+        else:
+            pairs += [[messages.pop(uid)] for uid in row.payload["event_ids"] if uid in messages]
     return pairs[-LOOKED_AT:]
 
 

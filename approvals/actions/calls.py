@@ -40,9 +40,10 @@ def decide_call(
     with transaction.atomic():
         held = decidable_conversation(actor, conversation)
         approval = approval_of(held, subject)
+        untold = approval is not None and approval.round > 1 and _is_untold(held, subject)
     if approval is None:
         raise _no_question(held, subject)
-    if seen_round is None and approval.round > 1 and _is_untold(held, subject):
+    if seen_round is None and untold:
         raise AskedAnew(
             _("This call was asked about anew since: %(reason)s") % {"reason": approval.reason},
             hint=_("Look at the call as it is now, and answer again."),
@@ -53,7 +54,7 @@ def decide_call(
         allow=allow,
         reason=reason,
         shown=shown,
-        seen_round=seen_round,
+        seen_round=approval.round if seen_round is None else seen_round,
         edited_input=edited_input,
         key=key,
     )

@@ -14,7 +14,17 @@ from conversations.actions.messages import post_message
 from conversations.actions.redacting import redact_content
 from conversations.log import append
 from conversations.models import Conversation
-from harness.events import AgentMcpToolResult, ContentSetAside
+from harness.content import Text
+from harness.events import (
+    AgentMcpToolResult,
+    ContentSetAside,
+    EndTurn,
+    InputTaken,
+    MessageWithdrawn,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    UserMessage,
+)
 from harness.history import Entry
 from providers.scripted import reply
 from recall.before import HEADING, MOST, PLACES
@@ -85,6 +95,33 @@ def test_what_no_summary_stands_for_is_told_once_where_it_stands(converse):
     say(conversation, ASKED, len(TALK) + 1)
     assert "<memory>" not in script.requests[-1].system
     assert not Recall.objects.exists()
+
+
+def test_what_she_took_back_or_an_agent_left_is_told_as_no_word_of_hers(converse, alice):
+    answers = [reply(answer) for _, answer in TALK]
+    conversation, script = converse([*answers, "They talked.", reply("Yes.")])
+
+    def left(text: str, **more: bool) -> Entry:
+        return Entry.of(UserMessage(content=(Text(text=text),), **more))
+
+    withdrawn, by_agent = (
+        left("Choose a purple colour for the hull."),
+        left("The hull has a brown colour.", by_agent=True),
+    )
+    append(conversation.pk, [withdrawn], actor=alice)
+    append(conversation.pk, [Entry.of(MessageWithdrawn(event_id=withdrawn.uid))], actor=alice)
+    taken = Entry.of(InputTaken(event_ids=(by_agent.uid,)))
+    rests = Entry.of(SessionStatusIdle(stop_reason=EndTurn()))
+    append(conversation.pk, [by_agent, Entry.of(SessionStatusRunning()), taken, rests])
+    for number, (question, _) in enumerate(TALK, start=2):
+        say(conversation, question, number)
+    request_compaction(actor=alice, conversation=conversation)
+    rested(conversation, len(TALK) + 2)
+    ask(conversation, more=2)
+    system = script.requests[-1].system
+    assert "Pantone 349" in system
+    assert "purple" not in system
+    assert "brown" not in system
 
 
 def test_what_nothing_said_before_is_about_changes_no_prompt(summarised):
