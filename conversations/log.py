@@ -203,7 +203,10 @@ def begin_as_copy(
     for first in range(0, len(rows), COPIED_AT_ONCE):
         logsql.insert(rows[first : first + COPIED_AT_ONCE])
     for row in rows:
-        index_event(row)
+        if isinstance(row.value, MessageEdited):
+            index_edited(row, row.value.event_id)
+        else:
+            index_event(row)
     here = standing(History(entries_after(conversation.pk, 0)))
     said = [entry for entry in entries if isinstance(entry.event, UserMessage | AgentMessage)]
     conversation.origin, conversation.last_seq = origin, len(rows)

@@ -153,7 +153,14 @@ def taken_back(call: OpenCall, kit: Kit, history: History) -> Entry | None:
         return Entry.of(
             ApprovalRequested(tool_use_id=call.uid, reason=judgement.reason, terms=judgement.terms)
         )
-    return refusal_of(call, judgement.reason, "denied")
+    return _denial_of(call, judgement.reason)
+
+
+def _denial_of(call: OpenCall, reason: str) -> Entry:
+    """Of one that may have run before nobody says that it did not."""
+    if call.unknown:
+        return refusal_of(call, f"{UNKNOWN} {reason}", "unknown")
+    return refusal_of(call, reason, "denied")
 
 
 class Calls:
@@ -247,11 +254,11 @@ class Calls:
                 asked=call.terms,
             )
             if judgement.verdict is Verdict.DENY and call.unknown:
-                refused.append(refusal_of(call, f"{UNKNOWN} {judgement.reason}", "unknown"))
+                refused.append(_denial_of(call, judgement.reason))
             elif tool is not None and tool.within_only and not call.within:
                 refused.append(refusal_of(call, f"There is no tool called {tool.name}.", "error"))
             elif judgement.verdict is Verdict.DENY:
-                refused.append(refusal_of(call, judgement.reason, "denied"))
+                refused.append(_denial_of(call, judgement.reason))
             elif call.use.invalid_input and not call.edited:
                 words = f"The arguments were not a JSON object: {call.use.invalid_input[:500]}"
                 refused.append(refusal_of(call, words, "error"))

@@ -1,15 +1,16 @@
 """What holds an agent back holds back whoever works for it below, also where that one began before.
 
 Its switches are turned on there with its own, and what the conversation took away of the agent's tools is
-taken from those below that are the same agent. An agent of another kind has its own tools. What asks and
-denies by rules of the table is `approvals`' to carry down.
+taken from those below that are the same agent in the same version. Another agent has its own tools. What asks
+and denies by rules of the table is `approvals`' to carry down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
+from accounts.models import User
 from agents.models.agent import read_config
 from agents.narrowing import CAREFUL
 from conversations.ancestry import ancestors
@@ -40,18 +41,25 @@ def held_back_by(*those: Features) -> dict[str, bool]:
 
 
 def project(conversation: Conversation, row: Event, event: EventValue) -> None:
-    """Turn on below what was turned on here, in the same transaction, which the event there does for those
+    """Turn on below what was turned on here, in the same transaction; the event there does so for those
     below it. Turning off is said of each by itself: one may be held back for its own sake."""
     if not isinstance(event, SessionUpdated):
         return
-    turned_on = {name: True for name in CAREFUL if event.features.get(name)}
-    if not turned_on:
+    _turn_on_below(
+        conversation.pk, {name for name in CAREFUL if event.features.get(name)}, row.actor
+    )
+
+
+def _turn_on_below(parent: int, names: Set[str], actor: User | None) -> None:
+    if not names:
         return
-    below = Conversation.objects.filter(parent=conversation.pk).order_by("pk")
-    for child in below.exclude(status=Conversation.Status.TERMINATED):
-        missing = {name: True for name in turned_on if not getattr(child.features, name)}
-        if missing:
-            append(child.pk, [Entry.of(SessionUpdated(features=missing))], actor=row.actor)
+    for child in Conversation.objects.filter(parent=parent).order_by("pk"):
+        has = {name for name in names if getattr(child.features, name)}
+        ended = child.status == Conversation.Status.TERMINATED
+        if not ended and (missing := dict.fromkeys(sorted(names - has), True)):
+            append(child.pk, [Entry.of(SessionUpdated(features=missing))], actor=actor)
+        # Of what it has already it stores nothing, and those below it may not have it.
+        _turn_on_below(child.pk, names if ended else has, actor)
 
 
 def rules(conversation: Conversation) -> Sequence[LevelledRule]:

@@ -26,7 +26,7 @@ from .actions.requests import expire_requests
 from .actions.tasks import claim_task
 from .actions.teams import dismiss_teammate
 from .events import TeammateStatus, TeamStuck
-from .members import Member, Status, members_of
+from .members import Member, Status, hold_lead, members_of
 from .models import Board, Mail, Team, Teammate
 from .owners import Owner
 from .repeated import REST
@@ -45,6 +45,7 @@ def attend(team_id: int) -> None:
         team = Team.objects.select_for_update(no_key=True).filter(pk=team_id).first()
         if team is None:
             return
+        hold_lead(team)
         _tell_statuses(team)
         members = members_of(team)
         deliver_held_back(
@@ -106,8 +107,6 @@ def _tell_of_rest(team: Team, lead: Member, member: Member) -> None:
     """The lead hears that a teammate is done with what it had, once for each time, unless the teammate has
     written to it meanwhile."""
     conversation = member.conversation
-    # Who takes words out of a teammate's log holds the lead's as well: read before or after that.
-    Conversation.objects.select_for_update(no_key=True).filter(pk=team.lead_id).first()
     log = counting(conversation)
     rest = log.filter(type="session.status_idle").order_by("-seq").first()
     begun = next(

@@ -45,6 +45,12 @@ class Member:
         return status_of(self.conversation, self.teammate)
 
 
+def hold_lead(team: Team) -> None:
+    """Lock its conversation, before those of its teammates: who switches something on there, or takes words
+    out of a teammate's log, holds it first as well. Needs a transaction that holds the team."""
+    Conversation.objects.select_for_update(no_key=True).filter(pk=team.lead_id).first()
+
+
 def status_of(conversation: Conversation, teammate: Teammate | None = None) -> Status:
     if teammate is not None and teammate.dismissed_at is not None:
         return Status.DISMISSED

@@ -43,6 +43,8 @@ SEEN_POLLING = 30.0
 """Seconds for which a worker that asked for work counts as one that does."""
 MOST_POLLING = 1_000
 """Workers of one environment that are counted so, those that asked last."""
+ATTEMPTS = 5
+"""To weigh calls by a log that goes on meanwhile."""
 AT_A_TIME = 100
 """Items that one look considers."""
 
@@ -136,7 +138,7 @@ def send_calls(item: WorkItem) -> dict[str, int]:
     """The calls that the item's worker is to carry out, with the number of the event that handed
     each out. That it was told of them is stored before this returns; without its lease it is told
     nothing. What may not run any more when it would be told of it is answered or asked about instead."""
-    while True:
+    for _attempt in range(ATTEMPTS):
         weighed = _weigh(item.conversation_id)
         with transaction.atomic():
             held = _hold(item.conversation_id)
@@ -153,6 +155,11 @@ def send_calls(item: WorkItem) -> dict[str, int]:
                 _take_back(held, back)
             calls.filter(sent_to=None).update(sent_to=item)
             return dict(calls.values_list("call_uid", "seq"))
+    # The log grows faster than it is read: what is new is for the worker's next look.
+    sent = HandedCall.objects.filter(conversation=item.conversation_id, sent_to=item)
+    given = sent.values_list("call_uid", flat=True)
+    sent = sent.exclude(call_uid__in=answered(item.conversation_id, given))
+    return dict(sent.values_list("call_uid", "seq")) if holds(item) else {}
 
 
 @dataclass(frozen=True, slots=True)

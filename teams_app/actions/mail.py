@@ -23,7 +23,7 @@ from harness.errors import Invalid, LimitReached, NotFound, TooLarge
 from harness.events import MessageSteered, UserMessage
 from harness.history import Entry
 from harness.ids import new_id
-from teams_app.members import LEAD, Member, Status
+from teams_app.members import LEAD, Member, Status, hold_lead
 from teams_app.models import Mail, Team, Teammate
 from teams_app.models.team import TEXT_LIMIT
 
@@ -158,7 +158,8 @@ def name_in_team(team: Team, conversation_id: int | None) -> str:
 
 
 def held_team(actor: User, team: Team) -> Team:
-    """Locked, before the conversations of its members are. NotFound for somebody else's."""
+    """Locked, before the conversations of its members are, and its lead's with it. NotFound for somebody
+    else's."""
     mine = Conversation.objects.owned_by(actor)
     found = (
         Team.objects.select_for_update(of=("self",), no_key=True)
@@ -167,6 +168,7 @@ def held_team(actor: User, team: Team) -> Team:
     )
     if found is None:
         raise NotFound(_("There is no such team."))
+    hold_lead(found)
     return found
 
 
