@@ -1,10 +1,10 @@
 """The forms a journey is made in: on a desk or a phone, in light or dark. One each, unless `JOURNEYS=all`.
 
-Which page is accessible and fits where is tried for every page in `test_every_page.py`, in each form;
-a journey proves the way, which is the same in all of them.
+Which page is accessible and fits where is tried in `test_every_page.py`, in each form; a journey proves the
+way, which is the same in all of them.
 
-How a page looks (whether axe finds something) is tried at every `PARTS`th place where a journey looks, others
-with each commit; `JOURNEYS_PART` names others, `JOURNEYS=all` looks everywhere.
+Both look at every `PARTS`th page or place alone (whether axe finds something, whether it fits), at others with
+each commit; `JOURNEYS_PART` names others, `JOURNEYS=all` looks everywhere.
 """
 
 from __future__ import annotations
