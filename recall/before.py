@@ -128,7 +128,7 @@ def said_now(conversation: Conversation, recalls: Sequence[list[dict[str, Any]]]
 
 def _summarised(conversation: Conversation) -> int:
     """The number of the last event that the newest summary stands for; 0: there is none."""
-    if not _SUMMARIES.all(conversation=conversation.pk):
+    if not _SUMMARIES.exists(conversation=conversation.pk):
         return 0
     made = (
         counting(conversation).filter(type="agent.thread_context_compacted").order_by("seq").last()

@@ -3,8 +3,8 @@
 Which page is accessible and fits where is tried in `test_every_page.py`, in each form; a journey proves the
 way, which is the same in all of them.
 
-Both look at every `PARTS`th page or place alone (whether axe finds something, whether it fits), at others with
-each commit; `JOURNEYS_PART` names others, `JOURNEYS=all` looks everywhere.
+Both look at every `PARTS`th page or place alone (whether axe finds something, whether it fits), at others
+with each commit; `JOURNEYS_PART` names others, `JOURNEYS=all` looks everywhere.
 """
 
 from __future__ import annotations
