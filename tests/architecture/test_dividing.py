@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
 from tests.dividing import LONG, ROOT, TOGETHER, Division, longest_first
+from tests.journeys import forms
 
 
 def test_folders_that_are_named_are_there():
@@ -29,3 +31,19 @@ def test_long_ones_begin_first_and_others_stay_in_their_order():
     assert [item.path for item in items] == [
         ROOT / "tests" / names[place] for place in (3, 2, 0, 1)
     ]
+
+
+def test_in_some_part_each_journey_is_made_and_each_place_of_it_looked_at(monkeypatch):
+    files = [path.stem for path in (ROOT / "tests" / "journeys").glob("test_*.py")]
+    assert set(forms.DAILY) < set(files)
+    monkeypatch.setattr(forms, "IN_ALL", False)
+    seen: Counter[tuple[str, int]] = Counter()
+    for chosen in range(forms.COMBINED):
+        monkeypatch.setattr(forms, "PART", chosen % forms.PARTS)
+        monkeypatch.setattr(forms, "THIRD", chosen // forms.PARTS)
+        made = [file for file in files if forms.is_made(file, ())]
+        seen.update(
+            (file, place) for file in made for place in range(forms.PARTS) if forms.in_part(place)
+        )
+    assert set(seen) == {(file, place) for file in files for place in range(forms.PARTS)}
+    assert max(seen[file, 0] for file in files if file not in forms.DAILY) == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
-from tests.journeys.forms import IN_ALL, PART, PARTS, turns
+from tests.journeys.forms import CHOSEN, COMBINED, IN_ALL, is_made, turns
 from tests.journeys.model_service import ModelService
 from tests.journeys.people import PASSWORD, Person
 from tests.journeys.site import Site
@@ -25,11 +25,17 @@ HEADLESS_NAME = "chromium-headless-shell"
 Visit = Callable[..., Person]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
+    made, left = [], []
     for item in items:
-        if here in item.path.parents:
+        is_journey = here in item.path.parents
+        if is_journey:
             item.add_marker(pytest.mark.browser)
+        (left if is_journey and not is_made(item.path.stem, config.args) else made).append(item)
+    if left:
+        items[:] = made
+        config.hook.pytest_deselected(items=left)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -38,7 +44,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed and not IN_ALL and Path(__file__).parent in item.path.parents:
-        said = f"looked at part {PART} of {PARTS}; again: JOURNEYS_PART={PART}"
+        said = f"looked at part {CHOSEN} of {COMBINED}; again: JOURNEYS_PART={CHOSEN}"
         report.sections.append(("what was looked at", said))
     return report
 

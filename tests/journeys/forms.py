@@ -4,13 +4,15 @@ Which page is accessible and fits where is tried in `test_every_page.py`, in eac
 way, which is the same in all of them.
 
 Both look at every `PARTS`th page or place alone (whether axe finds something, whether it fits), at others
-with each commit; `JOURNEYS_PART` names others, `JOURNEYS=all` looks everywhere.
+with each commit. Of the journeys beside the ways that everybody goes (`DAILY`) a third is made, another with
+each commit; a file that is named is run in any case. `JOURNEYS_PART` names what is chosen, `JOURNEYS=all`
+looks everywhere and makes all.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Literal
 from zlib import crc32
@@ -28,7 +30,28 @@ IN_ALL = os.environ.get("JOURNEYS") == "all"
 PARTS = 6
 """An audit costs more than all else that is done at a page, and most audits of a run find what those of the
 run before found."""
-PART = chosen_part("JOURNEYS_PART", PARTS)
+THIRDS = 3
+COMBINED = PARTS * THIRDS
+CHOSEN = chosen_part("JOURNEYS_PART", COMBINED)
+PART, THIRD = CHOSEN % PARTS, CHOSEN // PARTS
+"""Independent of each other: each place is looked at in each third."""
+
+DAILY = (
+    "test_first_start",
+    "test_conversation",
+    "test_nothing_is_lost",
+    "test_approvals_in_place",
+    "test_every_page",
+    "test_admin",
+)
+"""Journeys of every run: what everybody does each day, and what opens all pages."""
+
+
+def is_made(file: str, named: Sequence[str]) -> bool:
+    """Whether the journeys of this file (its name without `.py`) are made in this run, for which these paths
+    were asked."""
+    is_named = any(f"journeys/{file}" in each for each in named)
+    return IN_ALL or is_named or file in DAILY or crc32(file.encode()) % THIRDS == THIRD
 
 
 def in_part(place: int) -> bool:

@@ -1,4 +1,7 @@
-"""What is promised on SQLite holds on PostgreSQL, with Redis between sockets and runs: the same tests."""
+"""What is promised on SQLite holds on PostgreSQL, with Redis between sockets and runs: the same tests.
+
+A third of them, another with each commit; `SCALE_PART` names one, with `SCALE=all` all of them run.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import sys
 import pytest
 
 from agentsite.environment import BASE_DIR
+from tests.parts import chosen_part
 
 SIDE_BY_SIDE = [
     "tests/teams_app/test_tasks.py",
@@ -40,6 +44,15 @@ UNDER_LOAD = [
 """Beside what runs: half of what each of these took in a process of its own was to begin."""
 
 
+PARTS = 3
+
+
+def in_part(names: list[str]) -> list[str]:
+    if os.environ.get("SCALE") == "all":
+        return names
+    return names[chosen_part("SCALE_PART", PARTS) :: PARTS]
+
+
 def run_tests(postgresql, template, redis, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
@@ -59,7 +72,9 @@ def run_tests(postgresql, template, redis, *arguments: str) -> subprocess.Comple
 
 
 @pytest.mark.parametrize(
-    "modules", [SIDE_BY_SIDE + UNDER_LOAD, MONEY_AND_ANSWERS], ids=["runs", "money"]
+    "modules",
+    [in_part(SIDE_BY_SIDE) + UNDER_LOAD, in_part(MONEY_AND_ANSWERS)],
+    ids=["runs", "money"],
 )
 def test_runs_sockets_and_search_keep_their_promises(postgresql, migrated, redis, modules):
     there = {name for name in modules if (BASE_DIR / name.partition("::")[0]).exists()}
