@@ -117,7 +117,7 @@ class TableFacts:
                 found[row.subject] = _asked_further(found[row.subject], row, made[row.subject])
                 if row.type == "x.call_handed_out":
                     handed.add(row.subject)
-                elif row.type == "x.outcome_unknown":
+                elif row.type in {"x.outcome_unknown", "x.approval_requested"}:
                     handed.discard(row.subject)
         return [found[uid] for uid in uids if uid in found and uid not in handed]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from api.commands import open_questions
 from approvals.actions.rules import save_rule
 from approvals.models import Approval
+from chat.presentation.calls import card_of
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import set_feature
 from conversations.judging import history_of
@@ -51,6 +53,10 @@ def test_what_asks_by_then_is_asked_about_and_handed_out_when_it_is_allowed(alic
     assert conversation.waits_for_person
     assert Approval.objects.get(call_uid=call).state == "pending"
     assert unanswered(conversation) == 0
+    rows = list(conversation.events.filter(subject=call).order_by("seq"))
+    card = card_of(rows[0].value, rows)
+    assert (card.asks, card.round, card.for_worker) == (True, 1, False)
+    assert [fact.uid for fact in open_questions(conversation)[1]] == [call]
 
     decide_call(actor=alice, conversation=conversation, call_uid=call, allow=True)
     until(lambda: unanswered(conversation) == 1)
