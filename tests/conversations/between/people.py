@@ -5,7 +5,7 @@ Somebody who may not at this moment is declined, which is as good an outcome as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -69,6 +69,8 @@ class World:
     edited: bool = False
     vanished: bool = False
     """A worker has been lost."""
+    told: set[tuple[str, int]] = field(default_factory=set)
+    """The calls that a worker was told of, with the number of the event that handed each out."""
 
     def attempt(self, act: Act) -> bool:
         """Whether it was taken."""
@@ -306,14 +308,21 @@ def worker_takes(world: World) -> None:
             return
         world.item = acknowledge_work(holder=world.key, item=offered.item)
         heartbeat_work(holder=world.item, item=world.item)
-    work.send_calls(world.item)
+    _hear(world, world.item)
+
+
+def _hear(world: World, item: WorkItem) -> Iterable[str]:
+    """Of the calls that it is to carry out."""
+    sent = work.send_calls(item)
+    world.told.update(sent.items())
+    return sent
 
 
 def worker_answers(world: World) -> None:
     worker_takes(world)
     if world.item is None:
         return
-    for call_uid in work.send_calls(world.item):
+    for call_uid in _hear(world, world.item):
         give_tool_result(item=world.item, call_uid=call_uid, content=as_blocks("made"))
 
 

@@ -6,7 +6,7 @@ the log as a judge would: may this have run, had that answer its effect?
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 from agui.interrupts import open_interrupts
@@ -134,7 +134,8 @@ def at_end(world: World) -> Iterator[str]:
         yield "a message was never taken"
     uses = [row for row in rows if isinstance(row.value, ToolUse)]
     for use in uses:
-        yield from _of_a_call(use, [row for row in rows if row.subject == use.uid], rows)
+        about = [row for row in rows if row.subject == use.uid]
+        yield from _of_a_call(use, about, rows, world.told)
     yield from _of_the_turns(rows)
     yield from _of_the_inputs(rows)
     yield from _of_the_approvals(world, rows)
@@ -142,12 +143,14 @@ def at_end(world: World) -> Iterator[str]:
         yield from _of_the_transcript(world)
 
 
-def _of_a_call(use: Event, about: Sequence[Event], rows: Sequence[Event]) -> Iterator[str]:
+def _of_a_call(
+    use: Event, about: Sequence[Event], rows: Sequence[Event], told: Set[tuple[str, int]]
+) -> Iterator[str]:
     answers = [row for row in about if answered_call(row.value)]
     if len(answers) != 1:
         yield f"a call has {len(answers)} answers: {[row.type for row in answers]}"
     value = use.value
-    begun = [row for row in about if isinstance(row.value, SpanToolStart | CallHandedOut)]
+    begun = [row for row in about if _begins(row, about, told)]
     did = [given for uid, given in ran if uid == use.uid]
     if len(did) > len([row for row in begun if isinstance(row.value, SpanToolStart)]):
         yield "it ran without being told of before"
@@ -179,7 +182,7 @@ def _of_a_call(use: Event, about: Sequence[Event], rows: Sequence[Event]) -> Ite
             case OutcomeUnknown():
                 decision, asked, running = None, True, False
             case SpanToolStart() | CallHandedOut():
-                running = True
+                running = row in begun
                 if decision is not None and decision.result == "deny":
                     yield "it ran though a person had denied it"
                 if asked and decision is None and not lasting:
@@ -195,6 +198,15 @@ def _of_a_call(use: Event, about: Sequence[Event], rows: Sequence[Event]) -> Ite
                 pass
     if did and did != inputs[-len(did) :]:
         yield f"it ran with {did}, not with {inputs}"
+
+
+def _begins(row: Event, about: Sequence[Event], told: Set[tuple[str, int]]) -> bool:
+    """What no worker had been told of when it was asked about anew was not begun."""
+    if not isinstance(row.value, CallHandedOut):
+        return isinstance(row.value, SpanToolStart)
+    later = next((each for each in about if each.seq > row.seq), None)
+    is_taken_back = later is not None and isinstance(later.value, ApprovalRequested)
+    return not is_taken_back or (row.subject, row.seq) in told
 
 
 def _is_lasting(row: Event) -> bool:
