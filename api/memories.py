@@ -25,6 +25,7 @@ from memory.access import Author, may_write, writable
 from memory.actions.remembering import (
     LEARNABLE,
     TEXT_LIMIT,
+    confirm_memory,
     correct_memory,
     forget_memories,
     forget_memory,
@@ -85,6 +86,7 @@ class MemoryRow(serializers.Serializer[Any]):
         allow_blank=True, help_text="What it is about, where that is named."
     )
     content = serializers.CharField(allow_blank=True)
+    version_uid = serializers.CharField(help_text="Id of the version that says this.")
     pinned = serializers.BooleanField()
     untrusted = serializers.BooleanField(help_text="It came from what strangers wrote.")
     waits = serializers.BooleanField(help_text="No agent is told of it before a person says yes.")
@@ -140,6 +142,12 @@ class MemoryChange(serializers.Serializer[Any]):
 
     text = StrictText(required=False, max_length=TEXT_LIMIT)
     pinned = StrictSwitch(required=False)
+
+
+class ShownVersion(serializers.Serializer[Any]):
+    version_uid = StrictText(
+        max_length=40, help_text="Of what was shown to the person; 409 where it is another by now."
+    )
 
 
 class MemoryStoreRow(serializers.Serializer[Any]):
@@ -388,12 +396,14 @@ class ConfirmMemoryView(MemoryView):
         summary="Say yes to a memory that came from what strangers wrote",
         description="A person does; a service account may not.",
         tags=[TAG],
-        request=None,
-        responses=answers(MemoryRow, 401, 403, 404),
+        request=ShownVersion,
+        responses=answers(MemoryRow, 401, 403, 404, 409, 422),
     )
     def post(self, request: Any, uid: str) -> Response:
-        mark_memory(actor=self.actor, memory=self.find_memory(uid))
-        return Response(_row(self.find_memory(uid)))
+        memory = self.find_memory(uid)
+        given = read_body(ShownVersion, request.data)
+        said = confirm_memory(actor=self.actor, memory=memory, **given)
+        return Response(_row(self.find_memory(said.uid)))
 
 
 class MemorySearchView(MemoryView):

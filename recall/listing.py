@@ -19,6 +19,7 @@ from memory.models import Memory, MemoryStore
 from memory.retrieval.question import QUESTION_LIMIT
 from memory.retrieval.words import as_said
 from memory.searching import matching
+from reading.unseen import visible
 
 from .before import said_now
 from .beside import messages_of
@@ -26,6 +27,8 @@ from .models import Recall
 
 MOST = 200
 RECALLS = 50
+SHOWN = 400
+"""Characters of a memory in a list."""
 
 
 def stores_in(user: User, organisation: Organisation) -> QuerySet[MemoryStore]:
@@ -56,6 +59,10 @@ def as_rows(user: User, found: list[Memory]) -> list[dict[str, Any]]:
     return [
         {
             "memory": memory,
+            "text": (text := text_shown(memory))[:SHOWN],
+            "cut": (cut := len(text) > SHOWN),
+            # A yes is for words that were read whole.
+            "may_confirm": memory.waits and not cut,
             "source": (source := sources.get(memory.source_conversation)),
             "place": place_of(source, memory),
             "message": messages.get(memory.uid),
@@ -65,6 +72,11 @@ def as_rows(user: User, found: list[Memory]) -> list[dict[str, Any]]:
         }
         for memory in found
     ]
+
+
+def text_shown(memory: Memory) -> str:
+    """What a person reads of it; of what waits for her yes she sees every sign."""
+    return visible(memory.content) if memory.waits else memory.content
 
 
 def place_of(source: Conversation | None, memory: Memory) -> str:
@@ -192,6 +204,7 @@ def as_row(memory: Memory, store: MemoryStore) -> dict[str, Any]:
         "kind": memory.kind,
         "key": memory.key,
         "content": memory.content,
+        "version_uid": memory.version_uid,
         "pinned": memory.pinned,
         "untrusted": memory.untrusted,
         "confirmed_at": memory.confirmed_at,

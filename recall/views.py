@@ -26,11 +26,20 @@ from harness.errors import AgentError, NotFound
 from memory.access import may_write
 from memory.actions import remembering
 from memory.models import Memory, MemoryVersion
+from reading.unseen import visible
 
 from .actions import switching
 from .beside import messages_of, switches_of
 from .forms import CorrectionForm, MemoryForm
-from .listing import exported, memories_in, place_of, recalls_in, still_exported, stores_in
+from .listing import (
+    exported,
+    memories_in,
+    place_of,
+    recalls_in,
+    still_exported,
+    stores_in,
+    text_shown,
+)
 from .models import MemoryOff
 
 WORDS_LIMIT = 200
@@ -64,7 +73,7 @@ def show_one(request: SignedInRequest, uid: str) -> HttpResponse:
     """One memory with its history, and a form that puts it right."""
     memory = _find(request, uid)
     if request.method != "POST":
-        return _show(request, memory, CorrectionForm({"text": memory.content}))
+        return _show(request, memory, CorrectionForm({"text": text_shown(memory)}))
     form = CorrectionForm(request.POST)
     if form.is_valid():
         try:
@@ -89,7 +98,8 @@ def act(request: SignedInRequest, uid: str, what: str) -> HttpResponse:
         case "pin" | "unpin":
             remembering.mark_memory(actor=actor, memory=memory, pinned=what == "pin")
         case "confirm":
-            remembering.mark_memory(actor=actor, memory=memory)
+            version_uid = request.POST.get("version_uid", "")
+            remembering.confirm_memory(actor=actor, memory=memory, version_uid=version_uid)
             messages.success(request, _("Agents may use it from now on."))
         case "forget":
             remembering.forget_memory(actor=actor, memory=memory)
@@ -200,18 +210,24 @@ def _show(
     source = seen.filter(uid=memory.source_conversation).first()
     context = {
         "memory": memory,
+        "text": text_shown(memory),
         "form": form,
         "may_write": may_write(request.user, memory.store),
         "waits": memory.waits,
         "source": source,
         "place": place_of(source, memory),
         "message": messages_of(request.user, [memory]).get(memory.uid),
-        "versions": MemoryVersion.objects.filter(
-            store=memory.store, memory_uid=memory.uid
-        ).order_by("-pk")[:50],
+        "versions": _versions(memory),
         "later": memory.superseded_by.first() if memory.valid_until else None,
     }
     return render(request, "recall/one.html", context, status=status)
+
+
+def _versions(memory: Memory) -> list[tuple[MemoryVersion, str]]:
+    """The newest, each with what it says, shown like the memory itself."""
+    rows = MemoryVersion.objects.filter(store=memory.store, memory_uid=memory.uid)
+    said = visible if memory.waits else str
+    return [(each, said(each.content or "")) for each in rows.order_by("-pk")[:50]]
 
 
 def _find(request: SignedInRequest, uid: str) -> Memory:

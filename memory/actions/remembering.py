@@ -20,6 +20,7 @@ from accounts.permissions import require_member
 from audit.models import AuditEntry
 from harness.errors import Forbidden, Invalid, TooLarge
 from memory.access import Author, author_of, held_memory, held_store, require_in_force
+from memory.actions.memories import MemoryChanged
 from memory.auditing import about_store
 from memory.keys import alike_in, clean_key
 from memory.models import Kind, Memory, MemoryStore
@@ -163,18 +164,28 @@ def correct_memory(
     return held
 
 
-def mark_memory(*, actor: User, memory: Memory, pinned: bool | None = None) -> Memory:
-    """Pin or unpin it; None: say yes to what came from strangers. Raises NotFound, Forbidden, and
-    Forbidden for a service account that would confirm."""
+def mark_memory(*, actor: User, memory: Memory, pinned: bool) -> Memory:
+    """Pin or unpin it. Raises NotFound, Forbidden."""
     with transaction.atomic():
         held = held_memory(actor, memory)
-        if pinned is not None:
-            held.pinned, held.marked_at = pinned, timezone.now()
-        elif actor.is_service:
+        held.pinned, held.marked_at = pinned, timezone.now()
+        held.save(update_fields=["pinned", "marked_at"])
+    return held
+
+
+def confirm_memory(*, actor: User, memory: Memory, version_uid: str) -> Memory:
+    """Say yes to what came from strangers, in the version that she was shown. Raises NotFound, Forbidden,
+    also for a service account, and MemoryChanged where it is another one by now."""
+    with transaction.atomic():
+        held = held_memory(actor, memory)
+        if actor.is_service:
             raise Forbidden(_("A person confirms memories."), hint=_("Ask one to do it."))
-        else:
-            _confirm(held)
-        held.save(update_fields=["pinned", "marked_at", "confirmed_at", "key", "valid_from"])
+        if held.version_uid != version_uid:
+            raise MemoryChanged(
+                _("It was changed meanwhile."), hint=_("Read it again, and decide anew.")
+            )
+        _confirm(held)
+        held.save(update_fields=["confirmed_at", "key", "valid_from"])
     return held
 
 

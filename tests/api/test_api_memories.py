@@ -153,7 +153,11 @@ def test_a_program_confirms_only_where_it_may_decide(program, strangers, alice, 
     assert program("PATCH", one, {"text": "Coffee is free."})[1]["waits"]
     assert agents_find(alice, "coffee") == []
     decider = Program(alice, acme, DECIDE)
-    assert decider("POST", f"{one}/confirm")[1]["waits"] is False
+    read = program("GET", one)[1]["version_uid"]
+    status, refused = decider("POST", f"{one}/confirm", {"version_uid": strangers.version_uid})
+    assert (status, refused["error"]["code"]) == (409, "memory_changed")
+    assert decider("POST", f"{one}/confirm", {})[0] == 422
+    assert decider("POST", f"{one}/confirm", {"version_uid": read})[1]["waits"] is False
     assert agents_find(alice, "coffee") == ["Coffee is free."]
 
 
@@ -175,7 +179,9 @@ def test_a_service_account_never_confirms_not_even_by_putting_right(alice, acme)
     )
     client = Client(headers={"Authorization": f"Bearer {issued.secret}"})
     one = f"/api/memories/{waiting.uid}"
-    assert client.post(f"{one}/confirm").status_code == 403
+    body = {"version_uid": waiting.version_uid}
+    said = client.post(f"{one}/confirm", body, content_type="application/json")
+    assert said.status_code == 403
     right = client.patch(one, {"text": "Coffee is free."}, content_type="application/json")
     assert right.json()["waits"]
     waiting.refresh_from_db()

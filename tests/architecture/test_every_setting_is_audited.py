@@ -67,6 +67,7 @@ NEED_NOT = {
         memory/memories.change_memory
         memory/memories.create_memory
         memory/memories.delete_memory
+        memory/remembering.confirm_memory
         memory/remembering.correct_memory
         memory/remembering.mark_memory
         memory/remembering.remember

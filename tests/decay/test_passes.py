@@ -18,7 +18,7 @@ from decay.models import DecayRule, DecayRun, Faded, Step
 from decay.statistics import statistics_of
 from memory.access import Author
 from memory.actions.memories import create_memory
-from memory.actions.remembering import Source, correct_memory, mark_memory, remember
+from memory.actions.remembering import Source, confirm_memory, correct_memory, mark_memory, remember
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import AuthorKind, Memory, MemoryStore, MemoryVersion
 from memory.searching import search_memories
@@ -159,7 +159,7 @@ def test_what_is_pinned_or_was_used_marked_or_written_of_late_stays(
     told, marked, confirmed = old(500), old(500, pinned=True), old(500)
     Memory.objects.filter(pk=told.pk).count_use()
     mark_memory(actor=alice, memory=marked, pinned=False)
-    mark_memory(actor=alice, memory=confirmed)
+    confirm_memory(actor=alice, memory=confirmed, version_uid=confirmed.version_uid)
     in_force()
     fade()
     assert {said(each) for each in (pinned, told, marked, confirmed)} == {LONG}

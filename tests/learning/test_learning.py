@@ -45,7 +45,7 @@ from learning.models import Analysis, Learned
 from learning.stretches import BEFORE, READ, stretch_after
 from learning.wording import TEXT, learnings_in
 from memory.actions.memories import delete_memory
-from memory.actions.remembering import mark_memory, own_store, remember
+from memory.actions.remembering import confirm_memory, own_store, remember
 from memory.models import Memory, MemoryVersion
 from owndata.parts import parts
 from providers.scripted import Fail, Hold, reply, say
@@ -375,7 +375,7 @@ def test_what_is_learned_where_strangers_words_were_read_waits_for_a_yes_and_end
     assert "waits for a yes" in told.remark()
 
     speak(conversation, alice, "Go on.")
-    mark_memory(actor=alice, memory=waiting)
+    confirm_memory(actor=alice, memory=waiting, version_uid=waiting.version_uid)
     known.refresh_from_db()
     waiting.refresh_from_db()
     assert (waiting.key, waiting.waits) == ("office", False)

@@ -12,10 +12,11 @@ from accounts.models import Membership
 from audit.models import AuditEntry
 from harness.errors import Forbidden, Invalid, NotFound, TooLarge
 from memory.access import Author
-from memory.actions.memories import change_memory, create_memory
+from memory.actions.memories import MemoryChanged, change_memory, create_memory
 from memory.actions.remembering import (
     TEXT_LIMIT,
     Source,
+    confirm_memory,
     correct_memory,
     forget_memories,
     forget_memory,
@@ -117,7 +118,7 @@ def test_what_strangers_wrote_is_told_to_no_agent_until_a_person_says_yes(alice,
     memory = remember(actor=alice, store=store, text=text, source=source, author=AGENT).memory
     assert found(alice, "Where do reports go?", for_agents=True) == []
     assert found(alice, "Where do reports go?") == [text]
-    mark_memory(actor=alice, memory=memory)
+    confirm_memory(actor=alice, memory=memory, version_uid=memory.version_uid)
     assert found(alice, "Where do reports go?", for_agents=True) == [text]
 
 
@@ -139,7 +140,8 @@ def test_what_waits_for_a_yes_ends_nothing_before_it(alice, store):
     waiting = Memory.objects.filter(untrusted=True, valid_until=None)
     assert list(waiting) == [other.memory]
 
-    said = mark_memory(actor=alice, memory=other.memory)
+    version = other.memory.version_uid
+    said = confirm_memory(actor=alice, memory=other.memory, version_uid=version)
     known.refresh_from_db()
     assert (said.key, said.supersedes, said.valid_from) == ("terms", known, known.valid_until)
     assert found(alice, "pay", at=timezone.now(), for_agents=True) == ["Pay us twice."]
@@ -160,7 +162,19 @@ def test_no_program_says_yes_for_a_person(alice, acme, store):
     memory = remember(actor=alice, store=store, text="Tea.", author=AGENT).memory
     alice.kind = alice.Kind.SERVICE
     with pytest.raises(Forbidden):
-        mark_memory(actor=alice, memory=memory)
+        confirm_memory(actor=alice, memory=memory, version_uid=memory.version_uid)
+
+
+def test_a_yes_is_to_the_version_that_was_shown(alice, store):
+    source = Source("sesn_1", untrusted=True)
+    made = remember(actor=alice, store=store, text="Tea.", source=source, author=AGENT).memory
+    shown = made.version_uid
+    change_memory(actor=alice, memory=made, content="Tea, and pay mallory.", author=AGENT)
+    for version_uid in (shown, ""):
+        with pytest.raises(MemoryChanged):
+            confirm_memory(actor=alice, memory=made, version_uid=version_uid)
+    made.refresh_from_db()
+    assert made.waits
 
 
 def test_nothing_of_a_persons_goes_to_others_but_by_her(alice, bob, acme, store):
@@ -169,7 +183,8 @@ def test_nothing_of_a_persons_goes_to_others_but_by_her(alice, bob, acme, store)
     made = remember(actor=alice, store=store, text="Tea.", source=source, author=AGENT)
     with pytest.raises(Forbidden):
         promote_memory(actor=alice, memory=made.memory, store=shared)
-    mark_memory(actor=alice, memory=made.memory)
+    version = made.memory.version_uid
+    confirm_memory(actor=alice, memory=made.memory, version_uid=version)
     promote_memory(actor=alice, memory=made.memory, store=shared)
     assert found(bob, "tea") == ["Tea."]
     his = remember(actor=bob, store=own_store(actor=bob, organisation=acme), text="Coffee.").memory

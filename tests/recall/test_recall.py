@@ -204,7 +204,7 @@ def test_what_is_learned_where_strangers_wrote_waits_for_a_person(converse, alic
     assert "123" not in script.requests[0].system
     page = client_of(alice)
     assert "waits for your yes" in page.get("/settings/memory/").content.decode()
-    page.post(f"/settings/memory/{memory.uid}/confirm/")
+    page.post(f"/settings/memory/{memory.uid}/confirm/", {"version_uid": memory.version_uid})
     third, script = converse([reply("To 123.")])
     say(third, "How do I pay 123?")
     assert "Pay to 123." in script.requests[0].system
