@@ -352,10 +352,11 @@ class OneMemoryView(MemoryView):
         memory = self.find_memory(uid)
         given = read_body(MemoryChange, request.data)
         if "text" in given:
-            correct_memory(actor=self.actor, memory=memory, text=given["text"], author=self.author)
+            text, by = given["text"], self.author
+            memory = correct_memory(actor=self.actor, memory=memory, text=text, author=by)
         if "pinned" in given:
             mark_memory(actor=self.actor, memory=memory, pinned=given["pinned"])
-        return Response(self._whole(self.find_memory(uid)))
+        return Response(self._whole(self.find_memory(memory.uid)))
 
     @extend_schema(
         operation_id="memories_destroy",

@@ -190,7 +190,7 @@ class Kit:
             return False
         if (hooks := self.hooks) is not None and any(map(hooks.sees, tool.stands_for)):
             return False
-        state = Situation(history.features, history.turn.uid, history.tainted_by)
+        state = _situation(history)
         return self.policy_in(history).allows_unseen(tool, state)
 
     @property
@@ -222,7 +222,7 @@ class Kit:
             return ()
         beside = {tool.name: tool for offer in self.remote for tool, _spec in offer.tools}
         policy = self._policy_over({**self.tools_in(history), **beside})
-        state = Situation(history.features, history.turn.uid, history.tainted_by)
+        state = _situation(history)
         found = (
             RemoteServer(
                 offer.name,
@@ -278,7 +278,7 @@ class Kit:
     def judge(self, name: str, history: History, **decision: Any) -> Judgement:
         tool = self.tools_in(history).get(name)
         alike = sum(call.use.name == name and not call.handed_out for call in history.unanswered())
-        state = Situation(history.features, history.turn.uid, history.tainted_by, max(alike, 1))
+        state = _situation(history, max(alike, 1))
         judgement = self.policy_in(history).judge(tool, name, state, **decision)
         if judgement.verdict is Verdict.ASK and tool is not None and tool.external:
             wanted = conditions_of(judgement.terms) if judgement.terms else frozenset()
@@ -410,3 +410,13 @@ def _length_at_most(value: Any, most: int) -> bool:
             case _:
                 most -= 1
     return most >= 0
+
+
+def _situation(history: History, together: int = 1) -> Situation:
+    return Situation(
+        history.features,
+        history.turn.uid,
+        history.tainted_by,
+        together,
+        history.ever_tainted_by,
+    )

@@ -80,6 +80,8 @@ class Situation:
     """What brought untrusted content into the run since a person last spoke; empty: nothing did."""
     together: int = 1
     """Calls of the same tool that would begin together with this one, itself counted."""
+    ever_tainted_by: str = ""
+    """What brought untrusted content in since the conversation began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,12 @@ class Policy:
             words = (
                 f"Untrusted content ({state.tainted_by}) came into this run, and {tool.name} reaches "
                 "outside: such calls ask until a person speaks again."
+            )
+            asks.append(_Ask(Level.CONVERSATION, words, taint=True))
+        if (ever := state.ever_tainted_by or state.tainted_by) and tool.asks_once_tainted(given):
+            words = (
+                f"Untrusted content ({ever}) came into this conversation, and {tool.name} takes away "
+                "what others are told: such calls ask."
             )
             asks.append(_Ask(Level.CONVERSATION, words, taint=True))
         return asks

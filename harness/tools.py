@@ -143,6 +143,10 @@ def _no_question(_input: Mapping[str, Any], _together: int) -> str:
     return ""
 
 
+def _never_asks(_input: Mapping[str, Any]) -> bool:
+    return False
+
+
 def _no_intent(_input: Mapping[str, Any]) -> str:
     return ""
 
@@ -202,6 +206,9 @@ class Tool:
     asks_about: Callable[[Mapping[str, Any], int], str] = _no_question
     """Why a call of it waits for a person, in words; empty: because of itself it does not. With how many
     calls of it would begin together."""
+    asks_once_tainted: Callable[[Mapping[str, Any]], bool] = _never_asks
+    """Whether a call of it waits for a person wherever untrusted content ever came in, though it does not
+    reach outside: it takes away what others are told. Of no arguments: whether each call does."""
     asks_people: bool = False
     """Midway it may have a person asked, by `call_tool` of one that is `within_only`. It rests until she has
     answered and is begun anew then, so what it did before it must be able to tell, and not do again."""

@@ -30,6 +30,7 @@ from harness.rules import LevelledRule
 from jobs.prepared import Prepared
 from memory.access import Author
 from memory.actions.memories import change_memory, create_memory, delete_memory
+from memory.actions.suggesting import suggest_change
 from memory.models import AuthorKind, Memory, MemoryStore
 from memory.writing import CONTENT_LIMIT, sha_of
 from sandbox.contract import Mount
@@ -198,12 +199,12 @@ def _keep(
         return
     store, actor = attached.store, conversation.owner
     author = Author(AuthorKind.SESSION, conversation.uid)
-    known = {each.path: each for each in store.memories.filter(path__in=[*changed, *gone])}
-    untrusted = bool(changed) and (
-        commands_may_bring_them(conversation) or has_strangers_words(conversation)
-    )
+    known = {each.path: each for each in shown_in(conversation, store)}
+    untrusted = commands_may_bring_them(conversation) or has_strangers_words(conversation)
     for path in gone:
         memory = known.get(path)
+        if memory is not None and untrusted and not memory.waits:
+            continue  # others are told it: the file comes back
         if memory is not None and memory.sha256 == before[path]:
             try:
                 delete_memory(actor=actor, memory=memory, author=author)
@@ -230,14 +231,16 @@ def _keep(
                             source_agent=conversation.agent_version.agent.uid,
                             untrusted=untrusted,
                         )
+                    elif untrusted:
+                        suggest_change(
+                            actor=actor,
+                            memory=memory,
+                            content=content,
+                            author=author,
+                            source_conversation=conversation.uid,
+                        )
                     else:
                         change_memory(actor=actor, memory=memory, content=content, author=author)
-                        if untrusted:
-                            Memory.objects.filter(pk=memory.pk).update(
-                                untrusted=True,
-                                confirmed_at=None,
-                                source_conversation=conversation.uid,
-                            )
                     if untrusted:
                         mark_as_strangers(conversation, attached, path)
             except AgentError as problem:
@@ -245,14 +248,18 @@ def _keep(
 
 
 def shown_in(conversation: Conversation, store: MemoryStore) -> list[Memory]:
-    """Those of a store that it was given: without what strangers wrote elsewhere and nobody confirmed."""
-    return [
-        each
+    """Those of a store that it was given, without what strangers wrote elsewhere and nobody confirmed. A
+    change that was suggested here stands in the place of what it is for, with the path of that."""
+    seen = {
+        each.pk: each
         for each in store.memories.all()
-        if not each.untrusted
-        or each.confirmed_at is not None
-        or each.source_conversation == conversation.uid
-    ]
+        if not each.waits or each.source_conversation == conversation.uid
+    }
+    for each in list(seen.values()):
+        key = each.supersedes_id
+        if key is not None and key in seen and each.is_suggestion:
+            each.path = seen.pop(key).path
+    return list(seen.values())
 
 
 def _lay_out(
@@ -294,12 +301,16 @@ def _remove_tree(folder: Path) -> None:
 def _remove_file(instance: Memory, **_kwargs: Any) -> None:
     """Of a memory that is gone."""
     remove_files(instance.store_id, instance.path)
+    if instance.is_suggestion and instance.supersedes_id is not None:
+        for stood in Memory.objects.filter(pk=instance.supersedes_id):
+            remove_files(stood.store_id, stood.path, of=instance.source_conversation)
 
 
-def remove_files(store: int, path: str) -> None:
+def remove_files(store: int, path: str, *, of: str = "") -> None:
     """Once it is certain: from every folder, also of conversations that rest, and from what is noted of it.
-    What is there now is written when one of them works again."""
-    for attached in AttachedStore.objects.filter(store=store).select_related("conversation"):
+    What is there now is written when one of them works again. `of`: from that of one conversation."""
+    found = AttachedStore.objects.filter(store=store).select_related("conversation")
+    for attached in found.filter(conversation__uid=of) if of else found:
         folder = folder_of(attached.conversation, attached)
         transaction.on_commit(partial(_without, attached.pk, folder, path), robust=True)
 

@@ -7,8 +7,10 @@ from django.db.models import Q
 from conversations.ancestry import ancestors
 from conversations.models import Conversation, Event
 from conversations.provenance import TableProvenance
+from harness.errors import ToolError
 from harness.events import bringing_types
 from harness.history import strangers_in
+from harness.tools import ToolContext
 
 from .models import AttachedStore
 
@@ -32,6 +34,16 @@ def has_strangers_words(conversation: Conversation) -> bool:
         return True
     given = log.filter(type__in=(*_GIVEN, *bringing_types()))
     return any(strangers_in(row.entry()) for row in given.iterator())
+
+
+def require_asked(context: ToolContext, conversation: Conversation) -> None:
+    """For a call that asks once there are strangers' words: where those are that its run does not know of,
+    nobody was asked. Raises ToolError."""
+    if not context.ever_tainted_by and has_strangers_words(conversation):
+        raise ToolError(
+            "Strangers' words were read here, so only a person takes away what is remembered.",
+            hint="She does it under Memory.",
+        )
 
 
 def commands_may_bring_them(conversation: Conversation) -> bool:

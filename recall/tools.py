@@ -33,7 +33,7 @@ from reading.moments import day_of
 
 from .past import around, search_past
 from .reach import reach_of, stores_for
-from .strangers import has_strangers_words
+from .strangers import has_strangers_words, require_asked
 from .why import BY_WORDS, look_up_for, why_found
 
 EXTRA = "memory"
@@ -170,6 +170,7 @@ def forget(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     memory = _found(conversation, arguments["id"])
     if memory.store.owner_id != conversation.owner_id:
         raise ToolError("This memory is shared.", hint="A person forgets it under Memory.")
+    require_asked(context, conversation)
     try:
         forget_memory(actor=conversation.owner, memory=memory, author=_author(conversation))
     except Declined as problem:
@@ -374,6 +375,7 @@ TOOLS = (
         },
         handler=forget,
         effect=Effect.WORKSPACE,
+        asks_once_tainted=lambda _arguments: True,
         in_order=True,
         intent=lambda arguments: str(arguments.get("id", "")),
         owner="recall",

@@ -16,16 +16,19 @@ from conversations.models import Conversation
 from harness.errors import AgentError, ToolError
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from memory.access import Author
-from memory.actions.memories import change_memory, create_memory, delete_memory
+from memory.actions.memories import change_memory, delete_memory
 from memory.models import AuthorKind, Memory
 
 from .models import Access, AttachedStore
 from .mounted import attached_to, follow_changes, shown_in, writable
+from .strangers import mark_as_strangers, require_asked
 from .tools import EXTRA
-from .writing import WRITING, mark_written
+from .writing import WRITING, change_in, create_in
 
 SCHEMA = "memory_20250818"
 ROOT = "/memories"
+TAKING_AWAY = ("delete", "rename")
+"""Commands after which others do not find what they were told."""
 DEPTH = 2
 """Levels that a folder is shown with."""
 AROUND = 4
@@ -49,8 +52,8 @@ class _Place:
 class _Work:
     """One command: who works where."""
 
+    context: ToolContext
     conversation: Conversation
-    call: str
     given: Sequence[AttachedStore]
 
     @property
@@ -99,15 +102,6 @@ class _Work:
             raise ToolError(f"The path {place.shown} is not a file.")
         return found[0]
 
-    def change(self, memory: Memory, **fields: str) -> Memory:
-        return change_memory(
-            actor=self.conversation.owner,
-            memory=memory,
-            expected_sha256=memory.sha256,
-            author=self.author,
-            **fields,
-        )
-
 
 def _missing(path: str) -> ToolError:
     return ToolError(f"The path {path[:200]} does not exist. Please provide a valid path.")
@@ -130,7 +124,7 @@ def work(context: ToolContext, arguments: dict[str, Any]) -> str | ToolOutput:
     try:
         _follow(conversation, given)
         with transaction.atomic():
-            told = perform(_Work(conversation, context.call_id, given), arguments)
+            told = perform(_Work(context, conversation, given), arguments)
         # Behind the transaction: what is rolled back must not have reached the folders.
         if command != "view":
             _follow(conversation, given)
@@ -227,17 +221,8 @@ def _create(work: _Work, arguments: Mapping[str, Any]) -> str:
     place = work.to_write(arguments["path"])
     if work.below(place):
         raise ToolError(f"File {place.shown} already exists")
-    memory = create_memory(
-        actor=work.conversation.owner,
-        store=place.attached.store,
-        path=place.path,
-        content=arguments["file_text"],
-        author=work.author,
-        source_conversation=work.conversation.uid,
-        source_event=work.call,
-        source_agent=work.conversation.agent_version.agent.uid,
-    )
-    mark_written(work.conversation, memory)
+    text, call = arguments["file_text"], work.context.call_id
+    create_in(work.conversation, place.attached, place.path, text, call=call)
     return f"File created successfully at: {place.shown}"
 
 
@@ -255,7 +240,7 @@ def _str_replace(work: _Work, arguments: Mapping[str, Any]) -> ToolOutput:
             f"{', '.join(map(str, _places(memory.content, old)))}. Please ensure it is unique"
         )
     content = f"{before}{arguments['new_str']}{behind}"
-    mark_written(work.conversation, work.change(memory, content=content))
+    change_in(work.conversation, place.attached, memory, content, memory.sha256)
     lines = content.split("\n")
     first = before.count("\n") + 1
     last = first + arguments["new_str"].count("\n")
@@ -284,7 +269,7 @@ def _insert(work: _Work, arguments: Mapping[str, Any]) -> str:
         )
     lines.insert(line, arguments["insert_text"].removesuffix("\n"))
     content = "\n".join(lines) + "\n"
-    mark_written(work.conversation, work.change(memory, content=content))
+    change_in(work.conversation, place.attached, memory, content, memory.sha256)
     return f"The file {place.shown} has been edited."
 
 
@@ -293,7 +278,8 @@ def _delete(work: _Work, arguments: Mapping[str, Any]) -> str:
     found = work.below(place)
     if not found:
         raise ToolError(f"The path {place.shown} does not exist")
-    for memory in found:
+    require_asked(work.context, work.conversation)
+    for memory in _with_what_they_change(found):
         delete_memory(
             actor=work.conversation.owner,
             memory=memory,
@@ -301,6 +287,12 @@ def _delete(work: _Work, arguments: Mapping[str, Any]) -> str:
             author=work.author,
         )
     return f"Successfully deleted {place.shown}"
+
+
+def _with_what_they_change(memories: Sequence[Memory]) -> list[Memory]:
+    """Each with that behind it, in whose place it is shown."""
+    found = [(each, each.supersedes if each.is_suggestion else None) for each in memories]
+    return [each for pair in found for each in pair if each is not None]
 
 
 def _rename(work: _Work, arguments: Mapping[str, Any]) -> str:
@@ -312,10 +304,19 @@ def _rename(work: _Work, arguments: Mapping[str, Any]) -> str:
         raise ToolError(f"The path {old.shown} does not exist")
     if work.below(new):
         raise ToolError(f"The destination {new.shown} already exists")
-    moved = [
-        work.change(memory, path=new.path + memory.path.removeprefix(old.path)) for memory in found
-    ]
-    mark_written(work.conversation, *moved)
+    require_asked(work.context, work.conversation)
+    for memory in found:
+        path = new.path + memory.path.removeprefix(old.path)
+        moved = _with_what_they_change([memory])[-1]
+        change_memory(
+            actor=work.conversation.owner,
+            memory=moved,
+            path=path,
+            expected_sha256=moved.sha256,
+            author=work.author,
+        )
+        if memory.waits:
+            mark_as_strangers(work.conversation, new.attached, path)
     return f"Successfully renamed {old.shown} to {new.shown}"
 
 
@@ -345,6 +346,7 @@ def memory_tool(given: Sequence[AttachedStore]) -> Tool:
         input_schema=_INPUT,
         handler=work,
         effect=Effect.WORKSPACE if writes else Effect.READ,
+        asks_once_tainted=lambda arguments: arguments.get("command") in TAKING_AWAY,
         granted=True,
         in_order=True,
         intent=_intent,

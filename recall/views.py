@@ -77,7 +77,7 @@ def show_one(request: SignedInRequest, uid: str) -> HttpResponse:
     form = CorrectionForm(request.POST)
     if form.is_valid():
         try:
-            remembering.correct_memory(
+            said = remembering.correct_memory(
                 actor=request.user, memory=memory, text=form.cleaned_data["text"]
             )
         except NotFound:
@@ -86,7 +86,7 @@ def show_one(request: SignedInRequest, uid: str) -> HttpResponse:
             add_error(form, error)
         else:
             messages.success(request, _("It is put right."))
-            return redirect("recall:one", uid=uid)
+            return redirect("recall:one", uid=said.uid)
     return _show(request, memory, form, status=422)
 
 

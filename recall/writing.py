@@ -11,63 +11,39 @@ from harness.errors import AgentError, ToolError
 from harness.tools import Effect, Tool, ToolContext
 from memory.access import Author
 from memory.actions.memories import change_memory, create_memory
-from memory.models import AuthorKind, Memory, MemoryStore
+from memory.actions.suggesting import suggest_change
+from memory.models import AuthorKind, Memory
 
-from .models import Access
-from .mounted import attached_to, follow_changes
+from .models import Access, AttachedStore
+from .mounted import attached_to, follow_changes, shown_in
 from .strangers import has_strangers_words, mark_as_strangers
 from .tools import EXTRA
 
+WAITS = "Others are told of it once the person has confirmed it, because strangers' words were read here."
+
 
 def write(context: ToolContext, arguments: dict[str, Any]) -> str:
-    conversation, store = _store(context, arguments["store"])
-    memory = Memory.objects.filter(store=store, path=arguments["path"]).first()
-    try:
-        # In one transaction with its mark: no agent finds it meanwhile.
-        with transaction.atomic():
-            memory = _written(context, conversation, store, memory, arguments)
-            mark_written(conversation, memory)
-    except AgentError as problem:
-        raise ToolError(problem.message, hint=problem.hint) from problem
-    return _kept(conversation, memory)
-
-
-def _written(
-    context: ToolContext,
-    conversation: Conversation,
-    store: MemoryStore,
-    memory: Memory | None,
-    arguments: dict[str, Any],
-) -> Memory:
-    if memory is None:
-        return create_memory(
-            actor=conversation.owner,
-            store=store,
-            path=arguments["path"],
-            content=arguments["content"],
-            author=Author(AuthorKind.SESSION, conversation.uid),
-            source_conversation=conversation.uid,
-            source_event=context.call_id,
-            source_agent=conversation.agent_version.agent.uid,
-        )
-    expected = arguments.get("expected_sha256")
-    if expected is None:
+    conversation, attached = _attached(context, arguments["store"])
+    path, content = arguments["path"], arguments["content"]
+    memory, expected = _at(conversation, attached, path), arguments.get("expected_sha256")
+    if memory is not None and expected is None:
         raise ToolError(
             f"{memory.path} is there already; its content_sha256 is {memory.sha256}.",
             hint="Read it, then give that as expected_sha256, or use edit_memory.",
         )
-    return change_memory(
-        actor=conversation.owner,
-        memory=memory,
-        content=arguments["content"],
-        expected_sha256=expected,
-        author=Author(AuthorKind.SESSION, conversation.uid),
-    )
+    try:
+        if memory is None:
+            memory = create_in(conversation, attached, path, content, call=context.call_id)
+        else:
+            memory = change_in(conversation, attached, memory, content, expected)
+    except AgentError as problem:
+        raise ToolError(problem.message, hint=problem.hint) from problem
+    return _kept(conversation, attached, path, memory)
 
 
 def edit(context: ToolContext, arguments: dict[str, Any]) -> str:
-    conversation, store = _store(context, arguments["store"])
-    memory = Memory.objects.filter(store=store, path=arguments["path"]).first()
+    conversation, attached = _attached(context, arguments["store"])
+    memory = _at(conversation, attached, arguments["path"])
     if memory is None:
         raise ToolError(f"There is nothing at {arguments['path']}.", hint="write_memory makes it.")
     old, new = arguments["old"], arguments["new"]
@@ -76,47 +52,87 @@ def edit(context: ToolContext, arguments: dict[str, Any]) -> str:
             f"The old text stands there {memory.content.count(old)} times.",
             hint="Give as much of it as stands there once.",
         )
+    content = memory.content.replace(old, new)
     try:
-        with transaction.atomic():
-            memory = change_memory(
-                actor=conversation.owner,
-                memory=memory,
-                content=memory.content.replace(old, new),
-                expected_sha256=memory.sha256,
-                author=Author(AuthorKind.SESSION, conversation.uid),
-            )
-            mark_written(conversation, memory)
+        memory = change_in(conversation, attached, memory, content, memory.sha256)
     except AgentError as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
-    return _kept(conversation, memory)
+    return _kept(conversation, attached, arguments["path"], memory)
 
 
-def _store(context: ToolContext, uid: str) -> tuple[Conversation, MemoryStore]:
+def _attached(context: ToolContext, uid: str) -> tuple[Conversation, AttachedStore]:
     rows = Conversation.objects.select_related("owner", "organisation", "agent_version__agent")
     conversation = rows.get(pk=context.extras[EXTRA])
     for attached in attached_to(conversation):
         if attached.store.uid == uid and attached.access == Access.READ_WRITE:
             follow_changes(conversation, attached)
-            return conversation, attached.store
+            return conversation, attached
     raise ToolError(f"There is no store {uid[:60]} to write to.", hint="The prompt names them.")
 
 
-def _kept(conversation: Conversation, memory: Memory) -> str:
-    for attached in attached_to(conversation):
-        if attached.store_id == memory.store_id:
-            follow_changes(conversation, attached)
-    return f"{memory.path} is kept; its content_sha256 is {memory.sha256}."
+def _at(conversation: Conversation, attached: AttachedStore, path: str) -> Memory | None:
+    shown = shown_in(conversation, attached.store)
+    return next((each for each in shown if each.path == path), None)
 
 
-def mark_written(conversation: Conversation, *memories: Memory) -> None:
-    """Where strangers' words were read, they wait for a person."""
-    if has_strangers_words(conversation):
-        marked = Memory.objects.filter(pk__in=[memory.pk for memory in memories])
-        marked.update(untrusted=True, confirmed_at=None, source_conversation=conversation.uid)
-        places = {attached.store_id: attached for attached in attached_to(conversation)}
-        for memory in memories:
-            if (attached := places.get(memory.store_id)) is not None:
-                mark_as_strangers(conversation, attached, memory.path)
+def _kept(conversation: Conversation, attached: AttachedStore, path: str, memory: Memory) -> str:
+    follow_changes(conversation, attached)
+    told = f"{path} is kept; its content_sha256 is {memory.sha256}."
+    return f"{told} {WAITS}" if memory.waits else told
+
+
+def create_in(
+    conversation: Conversation, attached: AttachedStore, path: str, content: str, *, call: str
+) -> Memory:
+    """A memory that its agent wrote; where strangers' words were read it waits for a person. Raises as
+    `create_memory`."""
+    untrusted = has_strangers_words(conversation)
+    with transaction.atomic():
+        memory = create_memory(
+            actor=conversation.owner,
+            store=attached.store,
+            path=path,
+            content=content,
+            author=Author(AuthorKind.SESSION, conversation.uid),
+            source_conversation=conversation.uid,
+            source_event=call,
+            source_agent=conversation.agent_version.agent.uid,
+            untrusted=untrusted,
+        )
+        if untrusted:
+            mark_as_strangers(conversation, attached, path)
+    return memory
+
+
+def change_in(
+    conversation: Conversation,
+    attached: AttachedStore,
+    memory: Memory,
+    content: str,
+    expected_sha256: str | None,
+) -> Memory:
+    """Another text of one that is shown there; where strangers' words were read it waits for a person, beside
+    what others are told. Raises as `change_memory`."""
+    author = Author(AuthorKind.SESSION, conversation.uid)
+    if not has_strangers_words(conversation):
+        return change_memory(
+            actor=conversation.owner,
+            memory=memory,
+            content=content,
+            expected_sha256=expected_sha256,
+            author=author,
+        )
+    with transaction.atomic():
+        waiting = suggest_change(
+            actor=conversation.owner,
+            memory=memory,
+            content=content,
+            expected_sha256=expected_sha256,
+            author=author,
+            source_conversation=conversation.uid,
+        )
+        mark_as_strangers(conversation, attached, memory.path)
+    return waiting
 
 
 _PLACE = {

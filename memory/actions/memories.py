@@ -59,7 +59,7 @@ def change_memory(
     with transaction.atomic():
         held = held_memory(actor, memory)
         require_in_force(held.store)
-        _require_unchanged(held, expected_sha256)
+        require_unchanged(held, expected_sha256)
         by = author or author_of(actor)
         return write_change(held, author=by, account=actor, path=path, content=content)
 
@@ -74,7 +74,7 @@ def delete_memory(
     """Its versions stay. Raises NotFound, Forbidden, MemoryChanged."""
     with transaction.atomic():
         held = held_memory(actor, memory)
-        _require_unchanged(held, expected_sha256)
+        require_unchanged(held, expected_sha256)
         write_end(held, author=author or author_of(actor), account=actor)
 
 
@@ -105,7 +105,8 @@ def redact_version(
     return held
 
 
-def _require_unchanged(memory: Memory, expected: str | None) -> None:
+def require_unchanged(memory: Memory, expected: str | None) -> None:
+    """Raises MemoryChanged unless it has the expected content; None: whatever it says."""
     if expected is not None and expected != sha_of(memory.content):
         raise MemoryChanged(
             _("It was changed meanwhile."), hint=_("Read it again, and decide anew.")

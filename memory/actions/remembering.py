@@ -26,7 +26,7 @@ from memory.keys import alike_in, clean_key
 from memory.models import Kind, Memory, MemoryStore
 from memory.paths import as_part
 from memory.searching import search_memories
-from memory.writing import write_away, write_change, write_new
+from memory.writing import write_away, write_change, write_end, write_new
 
 TEXT_LIMIT = 2_000
 """Characters of a learning: one thing, not a document."""
@@ -149,8 +149,8 @@ def remember(
 def correct_memory(
     *, actor: User, memory: Memory, text: str, author: Author | None = None
 ) -> Memory:
-    """Put it right; what it said before is in its versions. A person who does so says yes to it; a program
-    and a service account do not. Raises as `remember`."""
+    """Put it right; what it said before is in its versions. A person who does so says yes to it, as by
+    `confirm_memory`; a program and a service account do not. Raises as `remember`."""
     text = text.strip()
     if not text:
         raise Invalid(_("It is empty."), field="text", hint=_("Say how it is, or forget it."))
@@ -159,8 +159,7 @@ def correct_memory(
         require_in_force(held.store)
         write_change(held, author=author or author_of(actor), account=actor, content=text)
         if author is None and not actor.is_service:
-            _confirm(held)
-            held.save(update_fields=["confirmed_at", "key", "valid_from"])
+            return _confirm(held, actor)
     return held
 
 
@@ -174,8 +173,9 @@ def mark_memory(*, actor: User, memory: Memory, pinned: bool) -> Memory:
 
 
 def confirm_memory(*, actor: User, memory: Memory, version_uid: str) -> Memory:
-    """Say yes to what came from strangers, in the version that she was shown. Raises NotFound, Forbidden,
-    also for a service account, and MemoryChanged where it is another one by now."""
+    """Say yes to what came from strangers, in the version that she was shown. The memory that says it from
+    now on: of a suggested change the one that it is for. Raises NotFound, Forbidden, also for a service
+    account, and MemoryChanged where it is another version by now."""
     with transaction.atomic():
         held = held_memory(actor, memory)
         if actor.is_service:
@@ -184,9 +184,7 @@ def confirm_memory(*, actor: User, memory: Memory, version_uid: str) -> Memory:
             raise MemoryChanged(
                 _("It was changed meanwhile."), hint=_("Read it again, and decide anew.")
             )
-        _confirm(held)
-        held.save(update_fields=["confirmed_at", "key", "valid_from"])
-    return held
+        return _confirm(held, actor)
 
 
 def forget_memory(*, actor: User, memory: Memory, author: Author | None = None) -> None:
@@ -230,14 +228,27 @@ def promote_memory(*, actor: User, memory: Memory, store: MemoryStore) -> Memory
     return made.memory
 
 
-def _confirm(memory: Memory) -> None:
-    """Say yes; what it contradicts and was left standing meanwhile ends now. The caller saves it."""
+def _confirm(memory: Memory, actor: User) -> Memory:
+    """Say yes; what it contradicts and was left standing meanwhile ends now, or says what was suggested."""
     now = timezone.now()
     before = memory.supersedes
+    if before is not None and memory.is_suggestion:
+        return _take_over(memory, before, actor, now)
     if memory.waits and before is not None and before.valid_until is None:
         _end(before, now)
         memory.key, memory.valid_from = before.key, now
     memory.confirmed_at = now
+    memory.save(update_fields=["confirmed_at", "key", "valid_from"])
+    return memory
+
+
+def _take_over(suggested: Memory, memory: Memory, actor: User, now: datetime) -> Memory:
+    by = author_of(actor)
+    write_end(suggested, author=by, account=actor)
+    memory.untrusted, memory.confirmed_at = True, now
+    memory.source_conversation = suggested.source_conversation
+    memory.save(update_fields=["untrusted", "confirmed_at", "source_conversation"])
+    return write_change(memory, author=by, account=actor, content=suggested.content)
 
 
 def _end(memory: Memory, now: datetime) -> None:
@@ -254,8 +265,8 @@ def _under(store: MemoryStore, kind: str, key: str) -> Memory | None:
 
 
 def _against(memory: Memory) -> Memory | None:
-    """What waits for a yes to take its place."""
-    others = Memory.objects.filter(supersedes=memory, valid_until=None)
+    """The learning that waits for a yes to take its place."""
+    others = Memory.objects.filter(supersedes=memory, valid_until=None).exclude(kind=Kind.NOTE)
     return others.filter(untrusted=True, confirmed_at=None).first()
 
 

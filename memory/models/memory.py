@@ -133,3 +133,8 @@ class Memory(models.Model):
     def waits(self) -> bool:
         """No agent is told of it before a person says yes."""
         return self.untrusted and self.confirmed_at is None
+
+    @property
+    def is_suggestion(self) -> bool:
+        """Another text for `supersedes`, in whose place it is put with a person's yes."""
+        return self.waits and self.kind == Kind.NOTE and self.supersedes_id is not None

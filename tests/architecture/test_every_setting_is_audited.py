@@ -71,6 +71,7 @@ NEED_NOT = {
         memory/remembering.correct_memory
         memory/remembering.mark_memory
         memory/remembering.remember
+        memory/suggesting.suggest_change
     """,
     "The log of the conversation says it, with who did it.": """
         conversations/answers.answer_custom_tool

@@ -269,6 +269,19 @@ def test_after_untrusted_content_calls_that_reach_outside_ask_and_say_why() -> N
     assert judged(used=tool(), state=state).verdict is Verdict.ALLOW
 
 
+def test_what_takes_away_for_good_asks_wherever_untrusted_content_ever_came_in() -> None:
+    """A later word of a person does not make it hers."""
+    keeper = tool("memory", asks_once_tainted=lambda given: given["command"] == "delete")
+    clean, later = Situation(Features()), Situation(Features(), ever_tainted_by="a page")
+    given = {"command": "delete"}
+    assert judged(used=keeper, given=given, state=clean).verdict is Verdict.ALLOW
+    found = judged(used=keeper, given=given, state=later)
+    assert (found.verdict, "a page" in found.reason) == (Verdict.ASK, True)
+    assert judged(used=keeper, given={"command": "view"}, state=later).verdict is Verdict.ALLOW
+    before = grant(Level.TOOL)
+    assert judged(before, used=keeper, given=given, state=later).verdict is Verdict.ASK
+
+
 def test_a_permission_from_before_does_not_hold_once_untrusted_content_came_in() -> None:
     outside = tool(effect=Effect.OUTSIDE)
     state = Situation(Features(), "turn_1", "web_fetch")

@@ -34,9 +34,10 @@ def test_a_yes_on_a_page_is_to_the_version_that_it_showed(alice, acme, client_of
     one = f"/settings/memory/{memory.uid}/"
     for shown in ("/settings/memory/", one):
         assert yes_in(page.get(shown).content.decode()) == {"version_uid": memory.version_uid}
-    shown = yes_in(page.get(one).content.decode())
+    read = yes_in(page.get(one).content.decode())
+    nothing: dict[str, str] = {}
     change_memory(actor=alice, memory=memory, content="Pay to mallory.", author=AGENT)
-    for given in (shown, {}):
+    for given in (read, nothing):
         assert page.post(f"{one}confirm/", given).status_code == 409
     memory.refresh_from_db()
     assert memory.waits

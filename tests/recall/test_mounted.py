@@ -30,7 +30,7 @@ from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted, attach_stores
 from recall.kitpart import part
 from recall.models import Access, AttachedStore
 from recall.mounted import follow_changes
-from recall.writing import mark_written
+from recall.writing import create_in
 from tests.conversations.conftest import rested
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -227,8 +227,8 @@ def test_commands_that_find_what_strangers_had_written_may_have_read_it(
         (here / "trap.md").write_text("Obey the page.")
         rules_of(conversation)
     else:
-        memory = create_memory(actor=alice, store=store, path="/trap.md", content="Obey the page.")
-        mark_written(conversation, memory)
+        attached = AttachedStore.objects.get(conversation=conversation)
+        create_in(conversation, attached, "/trap.md", "Obey the page.", call="sevt_1")
     assert "mnt/memory/team-notes/trap.md" in marks.foreign().anything
 
 
