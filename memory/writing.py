@@ -152,18 +152,22 @@ def take_out_all(store: MemoryStore, memory_uid: str, author: Author, *, but: st
 
 
 def _require_free(store: MemoryStore, path: str) -> None:
-    """A path is one memory's, and no folder of others: on disk it could not be both."""
+    """A path is one memory's, and no folder of others: on disk it could not be both. The path of one that
+    waits is of strangers' words, and is not told to who did not name it."""
     parts = path.split("/")
     above = ["/".join(parts[:end]) for end in range(2, len(parts))]
     there = Memory.objects.filter(store=store)
-    taken = there.filter(path__in=[path, *above]).values_list("path", flat=True).first()
-    taken = (
-        taken or there.filter(path__startswith=f"{path}/").values_list("path", flat=True).first()
-    )
-    if taken:
+    below = there.filter(path__startswith=f"{path}/")
+    taken = there.filter(path__in=[path, *above]).first() or below.trusted().first()
+    if taken is not None:
         raise Conflict(
-            _("There is a memory at %(path)s already.") % {"path": taken},
+            _("There is a memory at %(path)s already.") % {"path": taken.path},
             hint=_("Change that one, or choose another path."),
+        )
+    if below.exists():
+        raise Conflict(
+            _("The path %(path)s is taken already.") % {"path": path},
+            hint=_("Choose another one."),
         )
 
 

@@ -246,6 +246,23 @@ def test_what_strangers_wrote_elsewhere_is_not_shown_and_what_is_written_here_wa
     assert written.source_conversation == made.uid
 
 
+def test_after_strangers_words_it_stays_and_a_person_is_asked_before_it_takes_something_away(
+    alice: User, service: Service, begin: Begin, store: MemoryStore
+) -> None:
+    create_memory(actor=alice, store=store, path="/a.md", content="One.")
+    made = begin()
+    path = f"{NOTES}/a.md"
+    service.steps = [
+        reply(call("memory", command="view", path=path)),
+        reply(call("memory", command="delete", path=path)),
+    ]
+    post_message(actor=alice, conversation=made, text="Clear it.", untrusted_by="a page")
+    assert rested(made).waits_for_person
+    assert DECLARED in service.last["tools"]
+    assert made.events.filter(type="agent.tool_result").count() == 1
+    assert store.memories.get().content == "One."
+
+
 @pytest.mark.parametrize(
     "rule",
     [
