@@ -219,7 +219,7 @@ class Tool:
     what they called is in the log. So its effect is READ; each call that it makes has its own."""
     trained: str = ""
     """The name of the schema that models of a service were trained on: it is told of only where service and
-    model know that, and no rule has all its calls asked about."""
+    model know that, and none of its calls is to be asked about, but for `asks_once_tainted`."""
     stands_for: tuple[str, ...] = ()
     """Tools whose work it does as well. While it is told of, they are not; rules that ask before one of them
     or deny it hold for it."""

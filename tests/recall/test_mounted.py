@@ -221,7 +221,7 @@ def test_the_path_of_what_waits_is_told_to_no_other_conversation(
     with pytest.raises(ToolError) as refused:
         write(context, {"store": store.uid, "path": "/notes", "content": "Mine."})
     assert "SYSTEM" not in f"{refused.value.message} {refused.value.hint}"
-    with pytest.raises(ToolError, match="/plans/tea.md"):
+    with pytest.raises(ToolError, match=r"/plans/tea\.md"):
         write(context, {"store": store.uid, "path": "/plans", "content": "Mine."})
 
 
