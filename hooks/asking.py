@@ -267,7 +267,8 @@ async def _post(hook: Held, body: str, uid: str) -> str:
         raise Failed(problem.message) from None
     answer = await post(hook.target, sent, signed, most=ANSWER_BYTES)
     if not answer.is_delivered:
-        raise Failed(answer.summary)
+        # Why it failed is told to the model, as our words.
+        raise Failed("its connection failed" if answer.is_quoting else answer.summary)
     return "" if answer.status == 204 else answer.body
 
 

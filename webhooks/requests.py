@@ -53,6 +53,8 @@ class Outcome:
     """Of the answer, by names in lower case."""
     is_inside: bool = False
     """It was sent to a host of this network, which the operator lists."""
+    is_quoting: bool = False
+    """`problem` may repeat what answered."""
 
     @property
     def is_delivered(self) -> bool:
@@ -85,7 +87,7 @@ async def post(
     begun = time.monotonic()
     status: int | None = None
     code = problem = answered = ""
-    is_inside = False
+    is_inside = is_quoting = False
     wait = 0.0
     received: dict[str, str] = {}
     address = URL(url, encoded=True)
@@ -121,11 +123,14 @@ async def post(
         problem = f"no connection to {address.host}: {_said(failure.os_error)}"
     except (aiohttp.ClientError, OSError, ValueError) as failure:
         code, problem = "connection", _in_words(failure, is_inside=is_inside)
+        is_quoting = not is_inside
     if status is not None:
         # The receiver has said what it had to say; that its body broke off changes nothing.
         code = problem = ""
     spent = round((time.monotonic() - begun) * 1000)
-    return Outcome(status, code, problem, answered, spent, wait, received, is_inside)
+    return Outcome(
+        status, code, problem, answered, spent, wait, received, is_inside, is_quoting and bool(problem)
+    )
 
 
 def _said(failure: OSError) -> str:
