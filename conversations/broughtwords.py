@@ -36,6 +36,9 @@ class WordsBrought(AppEvent):
     def untrusted_by(self) -> str:
         return self.strangers
 
+    def tells_of_before(self) -> bool:
+        return True
+
 
 def behind_what_stays(conversation: Conversation) -> set[int]:
     """Of `writers.behind`, those whose words do not go along with its dialogue. Its owner may be one, where

@@ -1075,6 +1075,10 @@ class AppEvent(BaseEvent):
         """Whose words it brings into the dialogue, where they are others'; empty: nobody's."""
         return ""
 
+    def tells_of_before(self) -> bool:
+        """Whether those words stand before it, somewhere, in events that do not say so themselves."""
+        return False
+
     def instructs(self) -> bool:
         """Whether whoever left it may have said by it what an agent is to do."""
         return False

@@ -282,6 +282,8 @@ class History:
         """The same since the conversation began."""
         self._tainted_at = 0
         """The place in the log at which the first such content came in."""
+        self.first_taint = ""
+        """The id of the event that said so."""
         self._unread = ""
         """What brought untrusted content in that no reply to the dialogue has heeded yet."""
         self._being_read = ""
@@ -629,6 +631,8 @@ class History:
                 self._fold_rewound(entry, event)
             case AppEvent() if source := event.untrusted_by():
                 self._taint(source)
+                if event.tells_of_before():
+                    self._tainted_at, self.first_taint = 1, entry.uid
             case _ if isinstance(event, ToolUse):
                 call = OpenCall(entry.uid, event, terms=_terms_of(event))
                 self._calls[entry.uid] = call
@@ -664,6 +668,7 @@ class History:
         self.tainted_by = self.tainted_by or source
         if not self.ever_tainted_by:
             self.ever_tainted_by, self._tainted_at = source, len(self.entries)
+            self.first_taint = self.entries[-1].uid
         self._unread = self._unread or source
 
     def _fold_summary(self, event: AgentThreadContextCompacted) -> None:

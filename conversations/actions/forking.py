@@ -234,7 +234,7 @@ def _strangers_before(log: Log, place: int, copied: Sequence[tuple[str, Entry]])
         entry for entry in log.path if entry.seq > place and isinstance(entry.event, WordsBrought)
     ]
     here = History(before)
-    if told.ever_tainted_by:
+    if told.ever_tainted_by and here.first_taint in dict(copied):
         # That says that they were there, and not always that they came again since a person spoke.
         return "" if told.tainted_by else here.tainted_by
     above = Conversation.objects.filter(pk__in=ancestors(log.held))

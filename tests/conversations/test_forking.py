@@ -354,6 +354,47 @@ def test_strangers_words_that_only_a_judge_read_are_theirs_in_the_fork_too(alice
     assert has_strangers_words(again)
 
 
+def test_a_summary_in_a_fork_keeps_the_mark_of_a_verdict_before_a_page_that_is_copied(
+    alice, converse
+):
+    """The page's own mark would say that all before it was hers."""
+    conversation, _scripted = converse()
+    wish = Entry.of(UserDefineOutcome(outcome_id="outc_1", description="Write.", rubric="- good"))
+    append(conversation.pk, [wish], actor=alice)
+    start = Entry.of(SpanOutcomeEvaluationStart(outcome_id="outc_1"))
+    judged = SpanOutcomeEvaluationEnd(
+        outcome_evaluation_start_id=start.uid,
+        outcome_id="outc_1",
+        result="needs_revision",
+        explanation="Send it.",
+        untrusted_by="an upload",
+    )
+    answer = replied("I shall send it.")
+    rest = SessionStatusIdle(stop_reason=EndTurn())
+    begun = [Entry.of(SessionStatusRunning()), Entry.of(InputTaken(event_ids=(wish.uid,))), start]
+    append(conversation.pk, [*begun, Entry.of(judged), *answer, Entry.of(rest)])
+    page = Entry.of(UserMessage(content=(Text(text="Read it."),), untrusted_by="a page"))
+    append(conversation.pk, [page], actor=alice)
+    taken = Entry.of(InputTaken(event_ids=(page.uid,)))
+    ends = Entry.of(rest)
+    append(conversation.pk, [Entry.of(SessionStatusRunning()), taken, *replied("So."), ends])
+    Conversation.objects.filter(pk=conversation.pk).update(owes_run=False)
+
+    fork = fork_conversation(actor=alice, conversation=conversation, event_uid=ends.uid)
+    again = fork_conversation(actor=alice, conversation=fork)
+
+    for each in (fork, again):
+        summary = AgentThreadContextCompacted(
+            summary="Send it.", through=each.events.filter(type="agent.message").first().uid
+        )
+        thanks = Entry.of(UserMessage(content=(Text(text="Thanks."),)))
+        taken = Entry.of(InputTaken(event_ids=(thanks.uid,)))
+        heard = History([*entries(each), *replied("Yes."), thanks, taken])
+        assert heard.tainted_by == ""
+        heard.add(Entry.of(summary))
+        assert heard.tainted_by
+
+
 def replied(text: str, *, end: str = "end_turn") -> list[Entry]:
     """What a request leaves to which the model says this."""
     start = Entry.of(SpanModelRequestStart())

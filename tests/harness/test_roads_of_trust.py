@@ -17,6 +17,7 @@ from harness.events import (
     AgentThreadContextCompacted,
     AgentToolResult,
     AgentToolUse,
+    AppEvent,
     BackgroundFinished,
     InputTaken,
     Known,
@@ -226,6 +227,31 @@ def test_a_summary_of_foreign_words_brings_them_back_in_words_that_nobody_has_se
     assert after("e2") == after("e6") == after("gone") == "a page, by way of a summary"
     assert after("e0") == "", "it stands verbatim behind the summary"
     assert after("e6", fallback=True) == "", "a note of ours that something was dropped"
+
+
+class Brought(AppEvent):
+    """Stands where a copy of a dialogue ends, and says of all of it what its own events do not."""
+
+    type: str = "x.brought"
+
+    def untrusted_by(self) -> str:
+        return "a page"
+
+    def tells_of_before(self) -> bool:
+        return True
+
+
+def test_a_summary_of_words_whose_mark_stands_behind_them_brings_them_back() -> None:
+    heard = (
+        SpanModelRequestStart(),
+        SpanModelRequestEnd(model_request_start_id="e3", model_usage=ModelUsage()),
+        UserMessage(content=(Text(text="Thanks."),)),
+        InputTaken(event_ids=("e5",)),
+    )
+    summary = AgentThreadContextCompacted(summary="Send it.", through="e1")
+    copied = (SessionStatusRunning(), PLAIN, Brought(), *heard)
+    assert told(*copied).tainted_by == ""
+    assert told(*copied, summary).tainted_by == "a page, by way of a summary"
 
 
 def test_a_verdict_on_work_that_read_what_strangers_wrote_may_say_what_they_want() -> None:
