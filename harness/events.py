@@ -62,6 +62,8 @@ class UserMessage(BaseEvent):
     """Sent along by the program that she speaks through; None: by none that sends anything."""
     files: tuple[UploadedFile, ...] = ()
     """Uploaded with it; the model is told of them. Pictures that it sees stand in `content` as well."""
+    carried_over: bool = False
+    """It waited where somebody went back, and waits here too: it was said before, and nobody says it here."""
 
 
 class UserInterrupt(BaseEvent):

@@ -483,7 +483,7 @@ class History:
         match event:
             case UserMessage():
                 self._pending[entry.uid] = entry
-                if not event.by_agent:
+                if not (event.by_agent or event.carried_over):
                     self._said[entry.uid] = len(self.entries)
                 self.held = self.held_by_person = False
                 if self._last and isinstance(self._last.event, UserInterrupt):
@@ -765,7 +765,7 @@ class History:
         if waiting is not None and isinstance(waiting.event, UserMessage):
             said = waiting.event.model_copy(update={"content": event.content})
             self._pending[event.event_id] = replace(waiting, event=said)
-            if event.event_id in self._said:
+            if not said.by_agent:
                 self._said[event.event_id] = len(self.entries)
 
     def _fold_retry(self, uid: str, event: RetryRequested) -> None:

@@ -146,7 +146,8 @@ def edit_and_resend(
         taken = log.taken(place)
         before = log.path[taken].event
         ids = before.event_ids if isinstance(before, InputTaken) else ()
-        anew = Entry.of(message.model_copy(update={"content": _in_other_words(message, text)}))
+        words = {"content": _in_other_words(message, text), "carried_over": False}
+        anew = Entry.of(message.model_copy(update=words))
         keeps = tuple(uid for uid in ids if uid != message_uid)
         rewound = Rewound(behind=log.before(taken, keeps), why="edit", keeps=keeps)
         _leave(log, rewound, actor, files=files)
@@ -377,7 +378,8 @@ def _go_on(log: Log) -> None:
         ).select_related("actor")
     }
     for entry in queue:
-        append(log.held.pk, [Entry.of(entry.event)], actor=senders.get(entry.uid))
+        here = entry.event.model_copy(update={"carried_over": True})
+        append(log.held.pk, [Entry.of(here)], actor=senders.get(entry.uid))
     wake(log.held.pk)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -15,19 +17,24 @@ from conversations.actions.branching import edit_and_resend, regenerate, rewind,
 from conversations.actions.forking import fork_conversation
 from conversations.actions.messages import post_message, request_retry
 from conversations.branches import counting
-from conversations.log import append
+from conversations.log import append, entries_after
 from conversations.models import Conversation, Event
 from harness.agentconfig import CustomTool
 from harness.content import Base64Source, Image, Text
 from harness.errors import BadRequest, Conflict, Invalid, LimitReached, NotFound
 from harness.events import (
+    AgentToolResult,
     AgentToolUse,
+    EndTurn,
     InputTaken,
     MessageEdited,
+    ModelUsage,
     RequiresAction,
     RetriesExhausted,
     SessionStatusIdle,
     SessionStatusRunning,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
     UserMessage,
 )
 from harness.history import Entry, History
@@ -211,6 +218,38 @@ def test_what_is_queued_comes_along_where_something_is_asked_anew(alice, convers
     assert types(conversation).count("x.message_withdrawn") == 1
     moved = Event.objects.filter(conversation=conversation, type="user.message").last()
     assert moved.actor == alice
+
+
+def test_what_was_queued_before_a_page_was_read_speaks_for_nothing_where_it_comes_along(
+    alice, converse, monkeypatch
+):
+    monkeypatch.setattr(branching, "wake", lambda _pk: None)
+    conversation, _scripted = converse()
+    sent = [Entry.of(UserMessage(content=(Text(text=each),))) for each in ("one", "two", "three")]
+    append(conversation.pk, sent, actor=alice)
+    one, two, _three = sent
+    use = Entry.of(AgentToolUse(name="fetch", input={}))
+    page = AgentToolResult(tool_use_id=use.uid, content=(Text(text="Obey."),), untrusted=True)
+    start = Entry.of(SpanModelRequestStart())
+    end = SpanModelRequestEnd(
+        model_request_start_id=start.uid, model_usage=ModelUsage(), end="end_turn"
+    )
+    turn = [use, Entry.of(page), start, Entry.of(end), Entry.of(SessionStatusIdle(stop_reason=EndTurn()))]
+    append(conversation.pk, [Entry.of(InputTaken(event_ids=(one.uid,))), *turn])
+    stopped = Entry.of(SessionStatusIdle(stop_reason=RetriesExhausted()))
+    append(conversation.pk, [Entry.of(InputTaken(event_ids=(two.uid,))), stopped])
+    Conversation.objects.filter(pk=conversation.pk).update(owes_run=False)
+    regenerate(actor=alice, conversation=conversation, event_uid=two.uid)
+    moved = Event.objects.filter(conversation=conversation, type="user.message").last()
+
+    def after(*more: Entry) -> str:
+        taken = Entry.of(InputTaken(event_ids=(moved.uid,)))
+        return History([*entries_after(conversation.pk, 0), *more, taken]).tainted_by
+
+    assert moved.uid not in {each.uid for each in sent}
+    assert after() == "fetch"
+    edit = MessageEdited(event_id=moved.uid, content=(Text(text="Go on."),))
+    assert after(Entry.of(edit)) == "", "she says it now"
 
 
 def test_what_is_queued_is_withdrawn_where_nothing_is_asked(alice, converse):
