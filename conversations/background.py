@@ -154,6 +154,7 @@ def _info(row: BackgroundCommand, tail: str = "") -> BackgroundInfo:
     until = row.ended_at or timezone.now()
     return BackgroundInfo(
         id=row.uid,
+        call_id=row.call_uid,
         command=row.command,
         state=row.state,
         exit_code=row.exit_code,

@@ -16,7 +16,8 @@ from harness.events import (
 )
 from tools_app.builtin.shell import PastCommand
 
-from .models import Event
+from .branches import counting
+from .models import Conversation, Event
 
 TOOL = "bash"
 
@@ -36,9 +37,8 @@ class TableCommandLog:
         return _past([call], with_answer=True)[0] if call is not None else None
 
     def _calls(self) -> Any:
-        return Event.objects.filter(
-            conversation_id=self._conversation_id, type="agent.tool_use", payload__name=TOOL
-        )
+        log = counting(Conversation.objects.get(pk=self._conversation_id))
+        return log.filter(type="agent.tool_use", payload__name=TOOL)
 
 
 def _past(calls: Sequence[Event], *, with_answer: bool) -> list[PastCommand]:

@@ -280,6 +280,8 @@ class History:
         """What brought untrusted content in since a person last spoke; empty: nothing did."""
         self.ever_tainted_by = ""
         """The same since the conversation began."""
+        self.tainted_beside = ""
+        """The same over all branches, where somebody went back."""
         self._tainted_at = 0
         """The place in the log at which the first such content came in."""
         self.first_taint = ""
@@ -454,6 +456,7 @@ class History:
             self.entries.append(entry)
             self._fold(entry)
             self._last = entry
+        self.tainted_beside = next(filter(None, map(strangers_in, log)), "")
         spent = (entry.event for entry in log if isinstance(entry.event, SpanModelRequestEnd))
         self.usage = sum((Usage(**each.model_usage.model_dump()) for each in spent), Usage())
 

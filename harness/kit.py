@@ -325,6 +325,7 @@ class Kit:
             wakes_requested=history.turn.wakes_requested,
             tainted_by=history.tainted_by,
             ever_tainted_by=history.ever_tainted_by,
+            tainted_beside=history.tainted_beside,
             offload=self.offload,
             objection=partial(self._objection, call.use.name, history),
             extras=self.extras,

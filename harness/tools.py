@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -118,6 +118,8 @@ class ToolContext:
     """What brought untrusted content into the run since a person last spoke; empty: nothing did."""
     ever_tainted_by: str = ""
     """The same since the conversation began."""
+    tainted_beside: str = ""
+    """The same over all branches, where somebody went back."""
     offload: Callable[..., Awaitable[Any]] = asyncio.to_thread
     """Runs a plain function in a thread where the database may be used."""
     stopped: Callable[[], Awaitable[None]] = _never
@@ -131,6 +133,14 @@ class ToolContext:
     a `composed` tool. Raises `PutDown`, which the handler lets through when it has ended what it began."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     """Handed through from the runner to tools of higher floors, by name."""
+
+    def brought_by(self, calls: Iterable[str]) -> str:
+        """What strangers may have written of what the agent made by these calls, in words: some stand on
+        a branch that was left, and what is read there marks nothing here. Empty: nothing of it."""
+        if not self.tainted_beside:
+            return ""
+        here = {entry.uid for entry in self.entries}
+        return "" if here.issuperset(calls) else f"{self.tainted_beside}, on a branch that was left"
 
 
 HandedOut = Callable[[Mapping[str, Any]], tuple[str, dict[str, Any]]]

@@ -35,7 +35,7 @@ class TableSharedFiles:
 
     # --- looking ----------------------------------------------------------------------------------
 
-    def overview(self) -> str:
+    def overview(self) -> tuple[str, list[str]]:
         current = {row.path: row for row in self._shelf.versions.current()}
         lines = [
             f"{row.path}  version {row.number}  {len(row.content):,} bytes  sha256 {row.sha256}"
@@ -43,7 +43,7 @@ class TableSharedFiles:
         ]
         drafts = SharedDraft.objects.filter(conversation=self._conversation).order_by("path")
         lines += [f"draft of {draft.path}: {self._state(draft, current)}" for draft in drafts]
-        return "\n".join(lines) or "Nothing is shared yet."
+        return "\n".join(lines) or "Nothing is shared yet.", [draft.path for draft in drafts]
 
     def compare(self, path: str) -> str:
         path = _clean(path)

@@ -29,16 +29,16 @@ def access_of(conversation: Conversation) -> SubagentAccess:
     )
 
 
-def _overview(parent: int) -> str:
+def _overview(parent: int) -> list[tuple[str, str]]:
     rows = Subagent.objects.filter(parent=parent).order_by("-pk")[:LISTED]
-    return "\n".join(map(_line, rows)) or "No subagent was asked here."
+    return [(row.call_uid, _line(row)) for row in rows]
 
 
-def _show(parent: int, uid: str) -> ToolOutput:
+def _show(parent: int, uid: str) -> tuple[str, ToolOutput]:
     row = _find(parent, uid)
     if row.child is None or row.is_live:
-        return ToolOutput(_line(row))
-    return replace(answer_for(row), is_error=False)
+        return row.call_uid, ToolOutput(_line(row))
+    return row.call_uid, replace(answer_for(row), is_error=False)
 
 
 def _stop(parent: int, uid: str) -> str:

@@ -7,7 +7,7 @@ out here, in a database thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from harness.errors import AgentError, ToolError
@@ -38,8 +38,10 @@ class Choice:
 class SubagentAccess:
     """What the tools of one conversation do, each in a database thread. Raise `AgentError`."""
 
-    overview: Callable[[], str]
-    show: Callable[[str], ToolOutput]
+    overview: Callable[[], Sequence[tuple[str, str]]]
+    """The call that asked for each, and a line on it."""
+    show: Callable[[str], tuple[str, ToolOutput]]
+    """The same of one, with what it answered."""
     stop: Callable[[str], str]
     merge: Callable[[str, bool], ToolOutput]
 
@@ -200,7 +202,7 @@ def other_tools(feature: str) -> tuple[Tool, ...]:
     )
 
 
-Said = TypeVar("Said", str, ToolOutput)
+Said = TypeVar("Said", str, ToolOutput, tuple[str, ToolOutput])
 
 _ID = {"type": "string", "minLength": 1, "maxLength": 60}
 
@@ -213,10 +215,21 @@ def _as_it_is(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return ASK, dict(given)
 
 
-def _look(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str:
+def _look(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     wanted = arguments.get("id")
     access = _access(context)
-    return access.overview() if wanted is None else _told(access.show, str(wanted))
+    if wanted is None:
+        listed = access.overview()
+        text = "\n".join(line for _call, line in listed) or "No subagent was asked here."
+        return _marked(ToolOutput(text), context.brought_by(call for call, _line in listed))
+    call, shown = _told(access.show, str(wanted))
+    return _marked(shown, context.brought_by([call]))
+
+
+def _marked(output: ToolOutput, source: str) -> ToolOutput:
+    if not source or output.untrusted:
+        return output
+    return replace(output, untrusted=True, untrusted_by=source)
 
 
 def _stop(context: ToolContext, arguments: dict[str, Any]) -> str:

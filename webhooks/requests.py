@@ -129,7 +129,15 @@ async def post(
         code = problem = ""
     spent = round((time.monotonic() - begun) * 1000)
     return Outcome(
-        status, code, problem, answered, spent, wait, received, is_inside, is_quoting and bool(problem)
+        status,
+        code,
+        problem,
+        answered,
+        spent,
+        wait,
+        received,
+        is_inside,
+        is_quoting and bool(problem),
     )
 
 

@@ -54,9 +54,12 @@ def list_teammates(context: ToolContext, _arguments: dict[str, Any]) -> ToolOutp
     lines += [
         f"Request {request.uid} ({request.kind}) waits." for request in me.team.requests.pending()
     ]
-    # Whoever leads wrote these roles itself.
-    others = [] if me.teammate is None else members
-    source = next(filter(None, map(_role_brings, others)), "")
+    if me.teammate is None:
+        # Whoever leads wrote these roles itself, on whichever branch.
+        mates = (member.teammate for member in members if member.teammate)
+        source = context.brought_by(mate.key for mate in mates if mate.key)
+    else:
+        source = next(filter(None, map(_role_brings, members)), "")
     return ToolOutput("\n".join(lines), untrusted=bool(source), untrusted_by=source)
 
 

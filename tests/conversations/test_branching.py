@@ -234,7 +234,13 @@ def test_what_was_queued_before_a_page_was_read_speaks_for_nothing_where_it_come
     end = SpanModelRequestEnd(
         model_request_start_id=start.uid, model_usage=ModelUsage(), end="end_turn"
     )
-    turn = [use, Entry.of(page), start, Entry.of(end), Entry.of(SessionStatusIdle(stop_reason=EndTurn()))]
+    turn = [
+        use,
+        Entry.of(page),
+        start,
+        Entry.of(end),
+        Entry.of(SessionStatusIdle(stop_reason=EndTurn())),
+    ]
     append(conversation.pk, [Entry.of(InputTaken(event_ids=(one.uid,))), *turn])
     stopped = Entry.of(SessionStatusIdle(stop_reason=RetriesExhausted()))
     append(conversation.pk, [Entry.of(InputTaken(event_ids=(two.uid,))), stopped])

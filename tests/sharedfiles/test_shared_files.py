@@ -82,7 +82,7 @@ def test_a_change_is_staged_compared_promoted_and_seen_by_the_others(two):
     )
     assert (
         f"version 2  6 bytes  sha256 {hash_of('one' + chr(10) + '2' + chr(10))}"
-        in shared(first).overview()
+        in shared(first).overview()[0]
     )
 
 
@@ -124,7 +124,7 @@ def test_a_stale_expected_hash_refuses_the_promotion_and_changes_nothing(two):
     with pytest.raises(Conflict):
         shared(second).promote("a", "")
     assert SharedVersion.objects.count() == 2
-    assert "stale" in shared(second).overview()
+    assert "stale" in shared(second).overview()[0]
     assert "has changed since this draft was staged" in shared(second).compare("a")
 
 
@@ -136,7 +136,7 @@ def test_how_drafts_stand_is_listed(two):
         shared(first).stage(name)
     write_draft(first, "changed", "2")
     Workspace(workspace_for(first.uid)).remove("shared-drafts/gone")
-    told = shared(first).overview()
+    told = shared(first).overview()[0]
     assert "draft of same: in sync" in told
     assert "draft of changed: ready" in told
     assert "draft of gone: the draft is missing" in told
@@ -182,7 +182,7 @@ def test_another_organisation_shares_nothing_with_the_same_agent(
         agent=first.agent_version.agent,
         environment=environment,
     )
-    assert shared(theirs).overview() == "Nothing is shared yet."
+    assert shared(theirs).overview()[0] == "Nothing is shared yet."
     assert Shelf.of(theirs).lay_out() is None
     share(theirs, "a", "theirs")
     assert (laid_out(first) / "a").read_text() == "ours"
@@ -244,12 +244,12 @@ def test_a_removal_is_staged_compared_promoted_and_undone_by_a_restore(two):
     assert "version 1" in files.stage_removal("guides/style.md")
     assert "the file is taken away" in files.compare("guides/style.md")
     assert "-one" in files.compare("guides/style.md")
-    assert "a removal, ready to be promoted" in files.overview()
+    assert "a removal, ready to be promoted" in files.overview()[0]
     with pytest.raises(Conflict):
         files.promote("guides/style.md", "")
     assert (laid_out(first) / "guides/style.md").exists()
     assert "shared no more" in files.promote("guides/style.md", hash_of("one\n"))
-    assert files.overview() == "Nothing is shared yet."
+    assert files.overview()[0] == "Nothing is shared yet."
     assert list(laid_out(first).iterdir()) == []
     assert "shared no more" in files.versions("guides/style.md").splitlines()[0]
     with pytest.raises(NotFound):

@@ -28,6 +28,8 @@ class BackgroundInfo:
     """One background command as it stands."""
 
     id: str
+    call_id: str
+    """The call that started it."""
     command: str
     state: str
     """`running`, `completed`, `failed`, `timed_out`, `cancelled` or `lost`."""
@@ -81,10 +83,11 @@ async def check_background(context: ToolContext, arguments: dict[str, Any]) -> T
     access = _access(context)
     wanted = arguments.get("id")
     if wanted is None:
-        lines = [
-            f"{each.id}  {_stand(each)}  {_line(each.command)}" for each in await access.overview()
-        ]
-        return "\n".join(lines) or "No background command was started here."
+        listed = await access.overview()
+        lines = [f"{each.id}  {_stand(each)}  {_line(each.command)}" for each in listed]
+        source = context.brought_by(each.call_id for each in listed)
+        text = "\n".join(lines) or "No background command was started here."
+        return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
     found = await access.find(str(wanted))
     if found is None:
         raise _unknown(str(wanted))
@@ -94,10 +97,9 @@ async def check_background(context: ToolContext, arguments: dict[str, Any]) -> T
         found.detail,
         found.tail or "(nothing printed yet)",
     ]
+    source = found.untrusted_by or context.brought_by([found.call_id])
     return ToolOutput(
-        "\n".join(part for part in parts if part),
-        untrusted=bool(found.untrusted_by),
-        untrusted_by=found.untrusted_by,
+        "\n".join(part for part in parts if part), untrusted=bool(source), untrusted_by=source
     )
 
 

@@ -7,11 +7,12 @@ runner's side, reached through a `SharedAccess` among the context's extras.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 from harness.errors import Declined, ToolError
+from harness.events import AgentToolUse
 from harness.tools import Effect, Handler, Tool, ToolContext, ToolOutput
 from tools_app.provenance import answered
 from tools_app.workspace import Workspace
@@ -24,7 +25,9 @@ class SharedAccess(Protocol):
     """The shared files of one conversation's agent. Plain functions, for threads with tables; each
     answers in words and raises `Declined`."""
 
-    def overview(self) -> str: ...
+    def overview(self) -> tuple[str, Sequence[str]]:
+        """And the paths of this conversation's drafts among them."""
+        ...
 
     def stage(self, path: str) -> str: ...
 
@@ -68,6 +71,18 @@ def _refusals_for_model() -> Iterator[None]:
         yield
     except Declined as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
+
+
+def overview(context: ToolContext, _arguments: dict[str, Any]) -> ToolOutput:
+    with _refusals_for_model():
+        text, drafts = _access(context).overview()
+    staged = {
+        entry.event.input.get("path"): entry.uid
+        for entry in context.entries
+        if isinstance(entry.event, AgentToolUse) and entry.event.name.startswith("stage_shared_")
+    }
+    source = context.brought_by(staged.get(path, "") for path in drafts)
+    return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
 
 def compare(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
@@ -125,7 +140,7 @@ TOOLS = (
         "List the files that all conversations of this agent share, with version and SHA-256, and how "
         "this conversation's drafts of them stand. Commands see them read-only in /shared.",
         {},
-        _handler(lambda access, _given: access.overview()),
+        overview,
         effect=Effect.READ,
     ),
     _tool(
