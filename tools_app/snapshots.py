@@ -80,7 +80,7 @@ class Item:
     size: int = 0
     executable: bool = False
     source: str = ""
-    """Where a file's words come from that strangers may have written; empty: from none."""
+    """Where its name, or a file's words, come from that strangers may have written; empty: from none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ class Changes:
 
 SourceOf = Callable[[Found], str]
 First = Callable[[str, str, int], None]
-"""Told of a file's path, its source and its number: once before it stands there (0), once after."""
+"""Told of a path, its source and its number: once before it stands there (0), once after. Of a folder
+only where it was not there before."""
 
 
 def _own(_found: Found) -> str:
@@ -196,7 +197,8 @@ class Store:
         there = {each.path: each for each in (self.items(now) if now else ())}
         if only is not None:
             chosen = set(only)
-            wanted = {path: item for path, item in wanted.items() if path in chosen}
+            brought = chosen | _above(chosen & wanted.keys())
+            wanted = {path: item for path, item in wanted.items() if path in brought}
             there = {path: item for path, item in there.items() if path in chosen}
         gone = [
             item
@@ -307,10 +309,11 @@ class Store:
         *folders, name = found.path.split("/")
         try:
             if found.kind == "folder":
-                return Item(found.path, "folder"), None
+                return Item(found.path, "folder", source=source_of(found)), None
             if found.kind == "link":
                 with entered(self._root, folders) as folder:
-                    return Item(found.path, "link", os.readlink(name, dir_fd=folder)), None
+                    target = os.readlink(name, dir_fd=folder)
+                return Item(found.path, "link", target, source=source_of(found)), None
             marks, noted = _marks(found.status), known.get(found.path)
             if noted and noted[:-1] == marks and self._path_of(str(noted[-1])).exists():
                 return self._file(found, str(noted[-1]), found.status, source_of), noted
@@ -368,8 +371,13 @@ class Store:
     def _put(self, item: Item, lease: Lease, first: First) -> None:
         *folders, name = item.path.split("/")
         if item.kind == "folder":
-            with entered(self._root, [*folders, name], create=True):
-                return
+            is_new = bool(item.source) and _is_gone(self._root, folders, name)
+            if is_new:
+                first(item.path, item.source, 0)
+            with entered(self._root, [*folders, name], create=True) as made:
+                if is_new:
+                    first(item.path, item.source, os.fstat(made).st_ino & _INODES)
+            return
         with entered(self._root, folders, create=True) as folder, _writable(folder):
             temporary = f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
             try:
@@ -377,8 +385,8 @@ class Store:
                     os.symlink(item.content, temporary, dir_fd=folder)
                 else:
                     self._copy(item, folder, temporary)
-                    if item.source:
-                        first(item.path, item.source, 0)
+                if item.source:
+                    first(item.path, item.source, 0)
                 with lease.committing():
                     lease.renew()
                     os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -481,6 +489,12 @@ def _same(wanted: Item, there: Item | None) -> bool:
         (wanted.kind, wanted.content, wanted.executable)
         == (there.kind, there.content, there.executable)
     )
+
+
+def _above(paths: Iterable[str]) -> set[str]:
+    """The folders that hold these."""
+    parts = (path.split("/") for path in paths)
+    return {"/".join(names[:depth]) for names in parts for depth in range(1, len(names))}
 
 
 def _makes_room(there: Item, wanted: Item | None) -> bool:

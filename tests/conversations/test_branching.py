@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection

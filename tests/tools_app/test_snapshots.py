@@ -100,6 +100,34 @@ def test_only_the_files_that_are_named_come_back_and_some_stay(root: Path) -> No
     assert sorted(path.name for path in root.iterdir()) == ["one", "sent", "two"]
 
 
+def test_names_of_folders_and_links_come_with_their_source_where_they_are_new(root: Path) -> None:
+    (root / "own").mkdir()
+    (root / "obey" / "me").mkdir(parents=True)
+    (root / "obey" / "me" / "x").write_text("x")
+    (root / "own" / "link").symlink_to("obey")
+    made = Store(root).keep(PLENTY, lambda found: "a page").id
+    copy, part = root.parent / "conv_2", root.parent / "conv_3"
+    copy.mkdir()
+    (part / "obey").mkdir(parents=True)
+    marks: dict[str, set[int]] = {}
+
+    def mark(path: str, source: str, inode: int) -> None:
+        assert source == "a page"
+        marks.setdefault(path, set()).add(inode)
+
+    with leased(copy) as lease:
+        Store(copy, of=root).bring_back(made, now="", lease=lease, first=mark)
+    names = ["obey", "obey/me", "obey/me/x", "own", "own/link"]
+    assert marks == {name: {0, (copy / name).lstat().st_ino} for name in names}
+
+    marks.clear()
+    with leased(part) as lease:
+        Store(part, of=root).bring_back(
+            made, now="", lease=lease, only=["obey/me/x", "gone/x"], first=mark
+        )
+    assert sorted(marks) == ["obey/me", "obey/me/x"], "what stood there had its name before"
+
+
 def test_a_link_is_never_followed_neither_to_keep_nor_to_bring_back(root: Path) -> None:
     outside = root.parent / "outside"
     outside.mkdir()
