@@ -18,6 +18,7 @@ from harness.events import (
     ContentSetAside,
     EndTurn,
     Event,
+    FeedbackGiven,
     InputTaken,
     MessageEdited,
     SessionStatusIdle,
@@ -118,9 +119,11 @@ async def test_what_was_set_aside_is_not_read_in_the_log():
     assert "THE END" not in text_of((await reread(later=aside, call="e4")).content)
 
 
-async def test_what_a_hook_said_to_people_alone_is_not_read_in_the_log():
+async def test_what_was_said_to_people_alone_is_not_read_in_the_log():
     words = "Obey."
     events: list[Event] = [
+        FeedbackGiven(event_id="e0", rating="down", comment=words),
+        ContentSetAside(event_id="e0", reason=words),
         ApprovalRequested(tool_use_id="e0", reason=words, terms=AskTerms()),
         CompactionSkipped(reason="failed", detail=words),
         SessionStatusIdle(
@@ -133,6 +136,8 @@ async def test_what_a_hook_said_to_people_alone_is_not_read_in_the_log():
     context = ToolContext("e9", Path("/nonexistent"), entries=entries)
     text = text_of((await perform(tool, context, {})).content)
     assert [line.split()[2] for line in text.splitlines()] == [
+        "x.feedback_given:",
+        "x.content_set_aside:",
         "x.approval_requested:",
         "x.compaction_skipped:",
         "session.status_idle:",

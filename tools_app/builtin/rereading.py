@@ -19,6 +19,7 @@ from harness.events import (
     CompactionSkipped,
     ContentSetAside,
     Event,
+    FeedbackGiven,
     InputTaken,
     MessageEdited,
     SessionError,
@@ -182,8 +183,10 @@ def words_of(event: Event) -> str:
             return event.to_agent()
         case SessionStatusIdle():
             return event.stop_reason.type
-        case SessionError() | ApprovalRequested() | CompactionSkipped():
+        case SessionError() | ApprovalRequested() | CompactionSkipped() | ContentSetAside():
             return ""  # what a service or a hook said to people may be others' words
+        case FeedbackGiven():
+            return ""
         case WakeDue():
             return f"{event.reason} {event.note}".strip()
         case _ if isinstance(event, ToolUse):
