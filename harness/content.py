@@ -72,6 +72,8 @@ class Document(Frozen):
     source: Source
     title: str | None = None
     context: str | None = None
+    pages: int | None = None
+    """As counted here before it was stored; None: nobody here has opened it. No program's to say."""
 
 
 class UploadedFile(Frozen):

@@ -32,6 +32,9 @@ CHARACTERS_PER_TOKEN = 4
 """Of ordinary text, the usual rule of thumb."""
 MEDIA_TOKENS = 5_000
 """An image or a page of a document, at the most that services charge by default."""
+PAGES_AT_MOST = 100
+"""Of a document that nobody here has opened, such as one at an address: the window of most models has no room
+for more."""
 MESSAGE_TOKENS = 16
 """What the frame of a message or a tool adds."""
 _NOTE = "tokens at most"
@@ -43,7 +46,13 @@ def likely_prompt_tokens(at_most: int) -> int:
 
 
 def prompt_tokens_at_most(request: ModelRequest) -> int:
-    return sum(sizes_at_most(request).values())
+    return sum(sizes_at_most(request).values()) + unopened_tokens_at_most(request)
+
+
+def unopened_tokens_at_most(request: ModelRequest) -> int:
+    """Beyond `sizes_at_most`, where a document without a number of pages stands for one page: money is held
+    back for the longest, and nothing is cut for what is most probably short."""
+    return sum(_sizes(message).unopened for message in request.messages)
 
 
 def sizes_at_most(request: ModelRequest) -> dict[str, int]:
@@ -53,9 +62,7 @@ def sizes_at_most(request: ModelRequest) -> dict[str, int]:
     tools += sum(_tool(tool) for server in request.remote for tool in server.tools)
     whole = answered = question = pinned = 0
     for message in request.messages:
-        sizes: _Sizes | None = message.notes.get(_NOTE)
-        if sizes is None:
-            sizes = message.notes[_NOTE] = _message(message)
+        sizes = _sizes(message)
         whole += sizes.whole
         answered += sizes.results
         pinned += sizes.pinned
@@ -80,6 +87,14 @@ class _Sizes:
     pinned: int
     said: int
     """What a user message holds beside these."""
+    unopened: int
+
+
+def _sizes(message: Message) -> _Sizes:
+    known: _Sizes | None = message.notes.get(_NOTE)
+    if known is None:
+        known = message.notes[_NOTE] = _message(message)
+    return known
 
 
 def _message(message: Message) -> _Sizes:
@@ -87,7 +102,17 @@ def _message(message: Message) -> _Sizes:
     results = sum(_part(part) for part in message.parts if isinstance(part, ToolAnswer))
     pinned = sum(_part(part) for part in message.parts if isinstance(part, PinnedText))
     said = whole - results - pinned - MESSAGE_TOKENS if message.role == "user" else 0
-    return _Sizes(whole, results, pinned, said)
+    return _Sizes(whole, results, pinned, said, sum(map(_unopened, message.parts)))
+
+
+def _unopened(part: Part) -> int:
+    match part:
+        case ToolAnswer():
+            return sum(map(_unopened, part.content))
+        case Document(source=source, pages=None) if not isinstance(source, PlainTextSource):
+            return MEDIA_TOKENS * (PAGES_AT_MOST - 1)
+        case _:
+            return 0
 
 
 def _tool(tool: ToolSpec) -> int:
@@ -112,7 +137,11 @@ def _part(part: Part) -> int:
             return MESSAGE_TOKENS + sum(_part(block) for block in part.content)
         case Document(source=PlainTextSource(data=data)):
             return MESSAGE_TOKENS + _size(data) + _size(f"{part.title or ''}{part.context or ''}")
-        case Image() | Document():
+        case Document():
+            return MEDIA_TOKENS * (part.pages or 1) + _size(
+                f"{part.title or ''}{part.context or ''}"
+            )
+        case Image():
             return MEDIA_TOKENS
 
 

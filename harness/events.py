@@ -560,6 +560,8 @@ class SpanModelRequestStart(BaseEvent):
     """How its window was shared out; None: stored before that was kept, or by no agent's request."""
     summary_tokens_at_most: int = 0
     """Of `prompt_tokens_at_most`, what a summary may take that the service makes by itself."""
+    unopened_tokens_at_most: int = 0
+    """Of `prompt_tokens_at_most`, what documents may take whose pages nobody here has counted."""
     servers: tuple[str, ...] = ()
     """MCP servers that the service may be given with it, to call by itself (`McpElsewhere`)."""
 

@@ -317,7 +317,7 @@ class History:
         self._of_summaries: set[str] = set()
         """Requests that were none of the dialogue."""
         self._estimated = 0
-        """The upper estimate of the last main request's prompt."""
+        """The upper estimate of the last main request's prompt, as its plan has it."""
         self._counted = (0, 0)  # of the last one that was counted, that and what it was
 
     # --- questions --------------------------------------------------------------------------------
@@ -573,7 +573,8 @@ class History:
                 self.open_request = entry
                 self._purposes[entry.uid] = event.purpose
                 if event.purpose == "main":
-                    self._estimated = event.prompt_tokens_at_most - event.summary_tokens_at_most
+                    beside = event.summary_tokens_at_most + event.unopened_tokens_at_most
+                    self._estimated = event.prompt_tokens_at_most - beside
                     self.turn.steps += 1
                     self.turn.seconds_below += self.turn.seconds_beside
                     self.turn.seconds_beside = 0.0

@@ -18,7 +18,7 @@ from harness.compaction import Cut, compacted, dropped, find_cut, summary_reques
 from harness.content import Text
 from harness.contextplan import SUMMARY_SHARE, TAIL_SHARE, reserve_of, share_out
 from harness.errors import AgentError, ContextTooLong, LimitReached, ProviderError
-from harness.estimates import CHARACTERS_PER_TOKEN, sizes_at_most
+from harness.estimates import CHARACTERS_PER_TOKEN, sizes_at_most, unopened_tokens_at_most
 from harness.events import (
     WAITS_FOR_SUBAGENTS,
     WAITS_FOR_WORKER,
@@ -472,7 +472,8 @@ class Loop:
             cleared=history.cleared if shortening.edits and self._stands_back else 0,
             service=shortening.words,
         )
-        return replace(request, plan=plan, prompt_at_most=sum(sizes.values()))
+        at_most = sum(sizes.values()) + unopened_tokens_at_most(request)
+        return replace(request, plan=plan, prompt_at_most=at_most)
 
     async def _compact(self) -> bool:
         """Put a summary in the place of the older part, where there is anything to cut.

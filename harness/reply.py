@@ -24,7 +24,12 @@ from harness.errors import (
     ProviderUnreachable,
     RateLimited,
 )
-from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens, prompt_tokens_at_most
+from harness.estimates import (
+    CHARACTERS_PER_TOKEN,
+    likely_prompt_tokens,
+    prompt_tokens_at_most,
+    unopened_tokens_at_most,
+)
 from harness.events import (
     AgentCustomToolUse,
     AgentMcpToolUse,
@@ -147,6 +152,7 @@ class Reply:
             turn=history.turn.uid,
             prompt_tokens_at_most=self._prompt_at_most + self._summary_at_most,
             summary_tokens_at_most=self._summary_at_most,
+            unopened_tokens_at_most=unopened_tokens_at_most(request),
             output_tokens_at_most=request.max_output_tokens,
             server_keys=self.kit.server_keys,
             plan=request.plan,

@@ -53,20 +53,26 @@ class Fault:
     hint: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Size:
+    pixels: int
+    pages: int
+
+
 class _Known:
-    """Digests of files that were found good, with their pixels; the oldest forgotten first."""
+    """Digests of files that were found good, with their sizes; the oldest forgotten first."""
 
     def __init__(self) -> None:
-        self._digests: OrderedDict[bytes, int] = OrderedDict()
+        self._digests: OrderedDict[bytes, _Size] = OrderedDict()
         self._lock = Lock()
 
-    def pixels(self, digest: bytes) -> int | None:
+    def size(self, digest: bytes) -> _Size | None:
         with self._lock:
             return self._digests.get(digest)
 
-    def add(self, digest: bytes, pixels: int) -> None:
+    def add(self, digest: bytes, size: _Size) -> None:
         with self._lock:
-            self._digests[digest] = pixels
+            self._digests[digest] = size
             while len(self._digests) > REMEMBERED:
                 self._digests.popitem(last=False)
 
@@ -102,10 +108,10 @@ def first_fault(blocks: Sequence[Block], *, who: Hashable) -> Fault | None:
     left = settings.AGENTSITE_MESSAGE_PIXELS
     new: list[_Question] = []
     for asked in questions:
-        pixels = _known.pixels(asked.digest)
-        if pixels is None:
+        size = _known.size(asked.digest)
+        if size is None:
             new.append(asked)
-        elif (left := left - pixels) < 0:
+        elif (left := left - size.pixels) < 0:
             return _too_many_pixels(asked)
     if not new:
         return None
@@ -120,19 +126,33 @@ def faults(blocks: Sequence[Block]) -> list[Fault]:
 
 
 def readable(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """The same, with words in place of each block that a model service would refuse. As `faults`."""
+    """The same, with words in place of each block that a model service would refuse, and the pages of
+    documents. As `faults`."""
     bad = {fault.place: fault for fault in faults(blocks)}
     return tuple(
-        Text(text=f"[{bad[place].message} {bad[place].hint}]") if place in bad else block
+        Text(text=f"[{bad[place].message} {bad[place].hint}]") if place in bad else _paged(block)
         for place, block in enumerate(blocks)
     )
+
+
+def with_pages(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """The same blocks, those that were found good, with the pages that each document turned out to have."""
+    return tuple(map(_paged, blocks))
+
+
+def _paged(block: Block) -> Block:
+    if not isinstance(block, Document):
+        return block
+    asked = _look(0, block)
+    size = _known.size(asked.digest) if isinstance(asked, _Question) else None
+    return block.model_copy(update={"pages": size.pages if size is not None else None})
 
 
 def _fault_in_turn(place: int, block: Block) -> Fault | None:
     asked = _look(place, block)
     if not isinstance(asked, _Question):
         return asked
-    if _known.pixels(asked.digest) is not None:
+    if _known.size(asked.digest) is not None:
         return None
     if not _for_runs.acquire(timeout=settings.AGENTSITE_MEDIA_SECONDS):
         return Fault(
@@ -203,7 +223,7 @@ def _open(questions: Sequence[_Question], pixels: int) -> Fault | None:
                 if answer["pixels"] > pixels:
                     return _too_many_pixels(asked)
                 pixels -= answer["pixels"]
-                _known.add(asked.digest, answer["pixels"])
+                _known.add(asked.digest, _Size(answer["pixels"], answer["pages"]))
     except IsolationTimedOut:
         answer = f"it took longer than {seconds} seconds to open"
         return _fault(asked, answer, "Send fewer or smaller files.")

@@ -374,4 +374,5 @@ def _usage(event: SessionUsage) -> Wire:
 
 
 def blocks(content: Iterable[Block]) -> list[Wire]:
-    return [block.model_dump(mode="json") for block in content]
+    # The public vocabulary's documents have no number of pages.
+    return [block.model_dump(mode="json", exclude={"pages"}) for block in content]

@@ -60,7 +60,7 @@ def answer_custom_tool(
             field="content",
             hint=_("Shorten it, or upload it as a file and name the file."),
         )
-    check_media(blocks, who=whose_place(actor))
+    blocks = check_media(blocks, who=whose_place(actor))
     with transaction.atomic():
         held = own_conversation(actor, conversation)
         use = _waiting_call(held, call_uid)

@@ -11,17 +11,22 @@ from collections.abc import Hashable, Iterable, Sequence
 from harness.content import Block, Text
 from harness.errors import Invalid
 from harness.faults import below, place
-from tools_app.media import first_fault
+from tools_app.media import first_fault, with_pages
 
 
-def check_media(content: Sequence[Block], *, who: Hashable, field: str = "content") -> None:
-    """Raises Invalid naming the block, what is wrong with it, and what to do; and Busy when others'
-    files, or others of `who`, are being looked at: nobody waits for that."""
+def check_media(
+    content: Sequence[Block], *, who: Hashable, field: str = "content"
+) -> tuple[Block, ...]:
+    """The same as it is to be stored, its documents with the number of their pages.
+
+    Raises Invalid naming the block, what is wrong with it, and what to do; and Busy when others' files,
+    or others of `who`, are being looked at: nobody waits for that."""
     check_sent_together([(field, content)], who=who)
+    return with_pages(content)
 
 
 def check_sent_together(contents: Iterable[tuple[str, Sequence[Block]]], *, who: Hashable) -> None:
-    """The same for all that one request brings, each content with the field it stands in."""
+    """Raises as `check_media`, of all that one request brings, each content with the field it stands in."""
     sent = [
         (below(field, place(number)), block)
         for field, content in contents

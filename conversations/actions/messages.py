@@ -90,7 +90,7 @@ def post_message(
         elif files:
             require_writable(actor, conversation)
             return before
-        check_media(attachments, who=whose_place(actor), field="attachments")
+        attachments = check_media(attachments, who=whose_place(actor), field="attachments")
     # Copied before the row is there: that they are foreign is known before anybody can read them.
     with (
         attached(actor=actor, conversation=conversation, uids=files) as given,

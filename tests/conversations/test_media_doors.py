@@ -27,8 +27,10 @@ from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from programs.actions.sending import send_events
 from programs.actions.sessions import begin_session
 from providers.scripted import call, reply
+from spending.actions.budgets import set_budget
+from spending.models import Budget
 from tests.conversations.conftest import rested, still
-from tests.pictures import BROKEN, GOOD
+from tests.pictures import BROKEN, GOOD, coded, paper
 from tools_app import catalogue, media
 
 BAD = Image(source=Base64Source(media_type="image/png", data=BROKEN))
@@ -196,3 +198,32 @@ def test_a_document_that_is_no_pdf_is_refused(program, converse):
     assert answer.status_code == 400
     assert b"cannot be read as a PDF" in answer.content
     assert not Event.objects.filter(conversation=conversation).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_pages_of_a_document_are_counted_here_and_held_back_with_its_call(
+    program, alice, acme, staff, converse
+):
+    conversation, scripted = converse(["Never."])
+    owns = {"scope": Budget.Scope.USER, "organisation": acme, "user": alice}
+    set_budget(actor=staff, unit="tokens", period="day", limit=200_000, **owns)
+    source = {"type": "base64", "media_type": "application/pdf", "data": coded(paper(50))}
+    address, body = at_v1(conversation.uid, {"type": "document", "source": source})
+    answer = program.post(address, body, "application/json")
+    assert answer.status_code == 200, answer.content
+    rested(conversation)
+    said = Event.objects.get(conversation=conversation, type="user.message").value
+    assert said.content[1].pages == 50
+    assert not scripted.requests
+    conversation.refresh_from_db()
+    assert conversation.stop_reason == "budget_reached"
+    told = program.get(f"/v1/sessions/{conversation.uid}/events").json()["data"]
+    (echo,) = [event for event in told if event["type"] == "user.message"]
+    assert echo["content"][1] == {
+        "type": "document",
+        "source": source,
+        "title": None,
+        "context": None,
+    }
+    body["events"][0]["content"][1]["pages"] = 1
+    assert program.post(address, body, "application/json").status_code == 400

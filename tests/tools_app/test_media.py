@@ -7,7 +7,7 @@ import pytest
 from harness.content import Base64Source, Block, Document, Image, PlainTextSource, Text, UrlSource
 from tests.pictures import BROKEN, GOOD, bomb, coded, paper, photograph, picture
 from tools_app import isolation
-from tools_app.media import faults, first_fault, readable
+from tools_app.media import faults, first_fault, readable, with_pages
 
 
 def image(data: str, kind: str = "image/png") -> Image:
@@ -33,7 +33,19 @@ GOOD_BLOCKS: list[Block] = [
 
 def test_what_model_services_take_is_taken():
     assert first_fault(GOOD_BLOCKS, who="alice") is None
-    assert readable(tuple(GOOD_BLOCKS)) == tuple(GOOD_BLOCKS)
+    assert readable(tuple(GOOD_BLOCKS)) == with_pages(GOOD_BLOCKS)
+
+
+def test_documents_that_were_opened_say_how_many_pages_they_have_and_no_others():
+    opened = document(coded(paper(7)))
+    elsewhere = Document(source=UrlSource(url="https://example.org/a.pdf"), pages=1)
+    assert first_fault([opened], who="alice") is None
+    pages = [getattr(block, "pages", None) for block in with_pages([opened, elsewhere])]
+    assert pages == [7, None]
+    assert readable((opened, elsewhere)) == with_pages([opened, elsewhere])
+    assert [block for block in with_pages(GOOD_BLOCKS) if isinstance(block, Image)] == [
+        block for block in GOOD_BLOCKS if isinstance(block, Image)
+    ]
 
 
 @pytest.mark.parametrize(

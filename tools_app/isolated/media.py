@@ -1,7 +1,7 @@
 """Says whether a picture or a PDF can be opened; a script for `tools_app.isolation`, with libraries.
 
-Each request `{kind, media_type, body, side, pixels, pages}`, the body in base64, is answered `{pixels}`
-(how many it has; of more than it may have nothing is decoded) or `{problem, remedy}`. Of a picture every
+Each request `{kind, media_type, body, side, pixels, pages}`, the body in base64, is answered `{pixels, pages}`
+(how many it has; of more pixels than it may have nothing is decoded) or `{problem, remedy}`. Of a picture every
 point is decoded, and of a PDF every page looked up, because that is what a model service does with it.
 """
 
@@ -45,7 +45,7 @@ def picture(body: bytes, media_type: str, side: int, most: int) -> Verdict:
                     "remedy": "Make it smaller.",
                 }
             if wide * high > most:
-                return {"pixels": wide * high}
+                return {"pixels": wide * high, "pages": 0}
             if found != media_type:
                 return {
                     "problem": f"it is {found} and was called {media_type}",
@@ -62,7 +62,7 @@ def picture(body: bytes, media_type: str, side: int, most: int) -> Verdict:
             "problem": "it cannot be decoded",
             "remedy": "Open it in a viewer, save it anew as PNG, JPEG, GIF or WebP, and send that.",
         }
-    return {"pixels": wide * high}
+    return {"pixels": wide * high, "pages": 0}
 
 
 def paper(body: bytes, pages: int) -> Verdict:
@@ -88,7 +88,7 @@ def paper(body: bytes, pages: int) -> Verdict:
             "problem": "it cannot be read as a PDF",
             "remedy": "Open it in a viewer, save it anew, and send that.",
         }
-    return {"pixels": 0}
+    return {"pixels": 0, "pages": total}
 
 
 def main() -> None:

@@ -149,7 +149,7 @@ def give_tool_result(
     not given or that has its answer, WorkLost when the lease is over, Invalid for a picture or a
     document that no model could read, and Busy as `check_media`.
     """
-    check_media(content, who=of_worker(item))
+    content = check_media(content, who=of_worker(item))
     subject = call_uid.replace("\0", "")  # one of the databases cannot look for it
     with transaction.atomic():
         held = (
