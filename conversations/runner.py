@@ -31,6 +31,7 @@ from harness.events import (
 from harness.history import Entry, History
 from harness.kit import Signal
 from harness.loop import Loop
+from harness.lostrequests import left_behind
 from harness.messages import ModelRequest
 from harness.ports import LiveBlock
 from jobs.engine import engine
@@ -340,12 +341,23 @@ _OUR_FAULT = StopDetails(
 
 
 def _rest_after_failure(conversation_id: int, run: Run, details: StopDetails) -> None:
-    """A fault of ours ends the turn in words, instead of leaving it running for ever."""
+    """A fault of ours ends the turn in words, instead of leaving it running for ever; what its run had open
+    is closed, and counted, since there may be no other run."""
     body = SessionErrorBody(
         type="unknown_error", code=details.code, message=details.message, hint=details.hint
     )
     idle = SessionStatusIdle(stop_reason=RetriesExhausted(), stop_details=details)
+    told = [Entry.of(SessionError(error=body)), Entry.of(idle)]
     try:
-        log.append(conversation_id, [Entry.of(SessionError(error=body)), Entry.of(idle)], run=run)
+        try:
+            history = History(log.entries_after(conversation_id, 0))
+            left = left_behind(history, take_partials(conversation_id))
+            log.append(conversation_id, [*left, *told], run=run)
+        except LeaseLost:
+            raise
+        except Exception:
+            # The fault may be in just that. A run that goes on brings it in order.
+            logger.exception("what run %s left open stays so", run.pk)
+            log.append(conversation_id, told, run=run)
     except LeaseLost:
         logger.warning("run %s failed (%s) after it had lost its claim", run.pk, details.code)

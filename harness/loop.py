@@ -22,8 +22,6 @@ from harness.estimates import CHARACTERS_PER_TOKEN, sizes_at_most, unopened_toke
 from harness.events import (
     WAITS_FOR_SUBAGENTS,
     WAITS_FOR_WORKER,
-    AgentMessage,
-    AgentThinking,
     AppEvent,
     BudgetReached,
     CompactionSkipped,
@@ -71,7 +69,7 @@ from harness.hooks import (
 )
 from harness.ids import new_event_id
 from harness.kit import Kit, Signal, first_of
-from harness.lostrequests import lost_end
+from harness.lostrequests import left_behind
 from harness.messages import Message, ModelRequest, Usage
 from harness.outcomechecks import Ran, failures, ran_event, told
 from harness.policy import Verdict as Allowed
@@ -850,25 +848,8 @@ class Loop:
 
     async def _recover(self, partials: Sequence[tuple[LiveBlock, str]]) -> None:
         """Bring in order what a lost process left: text half said, a request and calls half done."""
-        for block, text in partials:
-            event: Event
-            if block.kind == "text":
-                event = AgentMessage(
-                    content=(Text(text=text),),
-                    model_request_id=block.model_request_id,
-                    continues=block.continues,
-                    interrupted=True,
-                )
-            else:
-                event = AgentThinking(
-                    thinking=text, model_request_id=block.model_request_id, interrupted=True
-                )
-            await self._append(Entry(block.uid, event))
-        lost = self.history.open_request
-        if lost is not None and isinstance(lost.event, SpanModelRequestStart):
-            log = (entry.event for entry in self.history.entries)
-            end = lost_end(lost.uid, lost.event, log)
-            await self._append(Entry.of(end))
+        for entry in left_behind(self.history, partials):
+            await self._append(entry)
         await self._calls.recover()
 
 

@@ -5,9 +5,9 @@ What the log has of the reply counts, and of its prompt our estimate: being lost
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from harness.content import text_of
+from harness.content import Text, text_of
 from harness.estimates import CHARACTERS_PER_TOKEN, likely_prompt_tokens
 from harness.events import (
     AgentMessage,
@@ -19,6 +19,31 @@ from harness.events import (
     SpanModelRequestEnd,
     SpanModelRequestStart,
 )
+from harness.history import Entry, History
+from harness.ports import LiveBlock
+
+
+def left_behind(history: History, partials: Sequence[tuple[LiveBlock, str]]) -> list[Entry]:
+    """What brings in order what a lost or broken run left: text half said, and a request half done."""
+    entries = [Entry(block.uid, _half_said(block, text)) for block, text in partials]
+    lost = history.open_request
+    if lost is not None and isinstance(lost.event, SpanModelRequestStart):
+        log = (entry.event for entry in (*history.entries, *entries))
+        entries.append(Entry.of(lost_end(lost.uid, lost.event, log)))
+    return entries
+
+
+def _half_said(block: LiveBlock, text: str) -> Event:
+    if block.kind == "thinking":
+        return AgentThinking(
+            thinking=text, model_request_id=block.model_request_id, interrupted=True
+        )
+    return AgentMessage(
+        content=(Text(text=text),),
+        model_request_id=block.model_request_id,
+        continues=block.continues,
+        interrupted=True,
+    )
 
 
 def lost_end(uid: str, begun: SpanModelRequestStart, log: Iterable[Event]) -> SpanModelRequestEnd:

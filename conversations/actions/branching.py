@@ -32,12 +32,11 @@ from harness.events import (
     RequiresAction,
     Rewound,
     SessionStatusIdle,
-    SpanModelRequestStart,
     UserMessage,
     subject_of,
 )
 from harness.history import Entry, History, OpenCall
-from harness.lostrequests import lost_end
+from harness.lostrequests import left_behind
 
 MOST_BRANCHES = 500
 """In one conversation; each is looked at whenever a page of it is drawn."""
@@ -335,11 +334,7 @@ def _leave(log: Log, rewound: Rewound, actor: User, *, files: bool) -> Event:
     rewound = rewound.model_copy(update=_files_there(log, rewound.behind, wanted=files))
     history = log.history
     closing = [_given_up(call) for call in history.unanswered()]
-    lost = history.open_request
-    if lost is not None and isinstance(lost.event, SpanModelRequestStart):
-        # Its run broke, and none goes on here that would say so.
-        told = (entry.event for entry in log.entries)
-        closing.append(Entry.of(lost_end(lost.uid, lost.event, told)))
+    closing += left_behind(history, ())  # of a run that broke; none goes on here that would say so
     if history.turn.open:
         closing.append(Entry.of(SessionStatusIdle(stop_reason=EndTurn(), interrupted=True)))
     closing += [Entry.of(MessageWithdrawn(event_id=entry.uid)) for entry in _queue(log)]

@@ -15,13 +15,15 @@ from django.db import connection, transaction
 from django.db.models import F, Sum
 from django.utils import timezone
 
-from accounts.models import Organisation, User
-from conversations import log
+from accounts.models import Membership, Organisation, User
+from conversations import claims, log
 from conversations.actions.branching import edit_and_resend
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.messages import post_message, stop
 from conversations.journal import store
-from conversations.models import Conversation, Run
+from conversations.models import Conversation, Event, PartialBlock, Run
+from conversations.partials import Partial, save_partials
+from conversations.runner import run_conversation
 from conversations.wakes import wake
 from harness.content import Text
 from harness.errors import LimitReached, Overloaded
@@ -39,7 +41,10 @@ from harness.events import (
     UserMessage,
 )
 from harness.history import Entry
+from harness.ids import new_event_id
 from harness.messages import Usage as Tokens
+from harness.ports import LiveBlock
+from jobs.engine import engine
 from providers.scripted import Fail, Hold, reply, say
 from spending import periods
 from spending import stops as budgetstops
@@ -702,6 +707,69 @@ def test_a_call_that_broke_with_its_run_is_counted_where_the_message_is_said_ane
     assert current(budget).reserved == 0
     assert current(budget).spent == sum(each.total_tokens for each in Usage.objects.all())
     assert books_balance()
+
+
+def test_a_call_that_breaks_with_its_run_is_counted_as_the_run_rests(
+    alice: User, converse: Converse, tokens_of_acme: SetBudget, monkeypatch
+):
+    def broken(row: Event) -> None:
+        if row.type == "agent.message":
+            raise ZeroDivisionError
+
+    monkeypatch.setattr("conversations.log.index_event", broken)
+    budget = tokens_of_acme(1_000_000)
+    conversation, _ = converse(["Words that cannot be stored."])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation)
+    assert conversation.stop_reason == "retries_exhausted"
+    used = Usage.objects.get(conversation=conversation)
+    assert used.input_tokens > 0
+    assert (current(budget).spent, current(budget).reserved) == (used.total_tokens, 0)
+    assert not Reservation.objects.exists()
+    ended = conversation.events.get(type="span.model_request_end")
+    assert (ended.value.end, ended.value.estimated) == ("lost", True)
+    assert ended.seq < conversation.events.get(type="session.error").seq
+
+
+def test_a_lost_call_of_a_person_who_has_left_is_counted_with_what_had_come(
+    alice: User, acme: Organisation, converse: Converse, tokens_of_acme: SetBudget
+):
+    budget = tokens_of_acme(1_000_000)
+    conversation, scripted = converse(["Never."])
+    message = Entry.of(UserMessage(content=(Text(text="Go."),)))
+    log.append(conversation.pk, [message], actor=alice)
+    taken = Entry.of(InputTaken(event_ids=(message.uid,)))
+    log.append(conversation.pk, [taken, Entry.of(SessionStatusRunning())])
+    start = begin_call(conversation)
+    run = claims.claim(conversation.pk)
+    assert run is not None
+    block = LiveBlock(new_event_id(), "text", start.uid)
+    save_partials([Partial(conversation.pk, run.pk, block, "word" * 7)])
+    claims.release(run)
+    Membership.objects.filter(organisation=acme, user=alice).delete()
+    engine.submit(lambda: run_conversation(conversation.pk)).result(PATIENCE)
+    rested(conversation)
+    assert not scripted.requests
+    assert Usage.objects.get(model_request_id=start.uid).total_tokens == 30 + 7
+    assert (current(budget).spent, current(budget).reserved) == (37, 0)
+    assert conversation.events.get(uid=block.uid).value.interrupted
+    assert not PartialBlock.objects.exists()
+
+
+def test_a_run_rests_also_where_what_it_left_cannot_be_told(
+    alice: User, converse: Converse, monkeypatch
+):
+    """Here: because the fault is in the counting itself."""
+
+    def broken(*_args: object, **_kwargs: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("spending.projection.record_request_end", broken)
+    conversation, _ = converse(["Done."])
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation)
+    assert conversation.stop_reason == "retries_exhausted"
+    assert not conversation.events.filter(type="span.model_request_end").exists()
 
 
 def test_without_budgets_a_call_costs_one_look_at_each_end(

@@ -1,8 +1,9 @@
 """Says whether a picture or a PDF can be opened; a script for `tools_app.isolation`, with libraries.
 
-Each request `{kind, media_type, body, side, pixels, pages}`, the body in base64, is answered `{pixels, pages}`
-(how many it has; of more pixels than it may have nothing is decoded) or `{problem, remedy}`. Of a picture every
-point is decoded, and of a PDF every page looked up, because that is what a model service does with it.
+Each request `{kind, media_type, body, side, pixels, pages}`, the body in base64, is answered
+`{pixels, pages}` (how many it has; of more pixels than it may have nothing is decoded) or
+`{problem, remedy}`. Of a picture every point is decoded, and of a PDF every page looked up, because that
+is what a model service does with it.
 """
 
 from __future__ import annotations
