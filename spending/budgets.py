@@ -108,27 +108,26 @@ def settle(conversation: Conversation, usage: Usage, *, now: datetime) -> None:
     payer, budgets = applying_to(
         conversation, server_keys=usage.server_keys, payer=usage.charged_to_id
     )
-    held = {
-        reservation.period_id: reservation
-        for reservation in Reservation.objects.select_related("period").filter(
-            model_request_id=usage.model_request_id
-        )
-    }
-    if not (budgets or held):
+    reservations = Reservation.objects.filter(model_request_id=usage.model_request_id)
+    known = dict(reservations.values_list("period_id", "period__budget_id"))
+    if not (budgets or known):
         return
-    counted = {reservation.period.budget_id for reservation in held.values()}
-    others = [budget for budget in budgets if budget.pk not in counted]
+    others = [budget for budget in budgets if budget.pk not in known.values()]
+    locked_periods = lock_periods(others, now, payer, root_of(conversation), and_also=known)
+    # Read anew under the locks: who lifts a budget has given back all that is held in it.
+    held = dict(reservations.values_list("period_id", "amount")) if known else {}
     by_change: dict[tuple[int, int], list[BudgetPeriod]] = defaultdict(list)
-    for period in lock_periods(others, now, payer, root_of(conversation), and_also=held):
-        given_back = held[period.pk].amount if period.pk in held else 0
-        by_change[given_back, _used(period.budget, usage, given_back)].append(period)
+    for period in locked_periods:
+        if period.pk in held or period.pk not in known:
+            given_back = held.get(period.pk, 0)
+            by_change[given_back, _used(period.budget, usage, given_back)].append(period)
     for (given_back, used), periods in by_change.items():
         if given_back or used:
             BudgetPeriod.objects.filter(pk__in=[period.pk for period in periods]).update(
                 spent=F("spent") + used, reserved=F("reserved") - given_back
             )
     if held:
-        Reservation.objects.filter(model_request_id=usage.model_request_id).delete()
+        reservations.delete()
         budgetstops.release_for_room(
             {
                 period.pk: period.room + given_back - used

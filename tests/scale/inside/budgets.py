@@ -1,0 +1,98 @@
+"""Run by `test_on_postgresql`: who ends a call and who changes a budget wait for each other in one order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import transaction
+
+from accounts.models import Organisation, User
+from conversations import log
+from conversations.models import Conversation
+from harness.events import ModelUsage, SpanModelRequestEnd, SpanModelRequestStart
+from harness.history import Entry
+from spending.actions.budgets import remove_budget, set_budget
+from spending.models import Budget, BudgetPeriod, Reservation, Usage
+from tests.conversations.conftest import (  # noqa: F401 - fixtures
+    Converse,
+    converse,
+    environment,
+    make_agent,
+    still_engine,
+    until,
+)
+from tests.patience import PATIENCE
+
+from .locks import in_a_thread, somebody_waits_for_a_lock
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SetLimit = Callable[[int], Budget]
+
+
+@pytest.fixture
+def tokens_of_acme(staff: User, acme: Organisation) -> SetLimit:
+    """What Acme may use of tokens in all."""
+
+    def set_to(limit: int) -> Budget:
+        return set_budget(
+            actor=staff,
+            scope=Budget.Scope.ORGANISATION,
+            organisation=acme,
+            unit="tokens",
+            period="total",
+            limit=limit,
+        )
+
+    return set_to
+
+
+def begin_call(conversation: Conversation) -> Entry:
+    begun = SpanModelRequestStart(
+        provider="scripted", model="m", prompt_tokens_at_most=60, output_tokens_at_most=40
+    )
+    start = Entry.of(begun)
+    log.append(conversation.pk, [start])
+    return start
+
+
+def end_call(conversation: Conversation, start: Entry) -> None:
+    took = ModelUsage(input_tokens=20, output_tokens=10)
+    ended = SpanModelRequestEnd(model_request_start_id=start.uid, model_usage=took, end="end_turn")
+    log.append(conversation.pk, [Entry.of(ended)])
+
+
+def together(*works: Callable[[], object]) -> None:
+    with ThreadPoolExecutor(len(works)) as threads:
+        for done in [threads.submit(in_a_thread(work)) for work in works]:
+            done.result(PATIENCE)
+
+
+def test_a_call_that_ends_while_its_budget_is_lifted_keeps_its_reply(
+    staff: User,
+    converse: Converse,  # noqa: F811
+    tokens_of_acme: SetLimit,
+):
+    budget = tokens_of_acme(1_000)
+    conversation, _ = converse()
+    start = begin_call(conversation)
+    lifted = threading.Event()
+
+    def lift() -> None:
+        with transaction.atomic():
+            remove_budget(actor=staff, budget=budget)
+            lifted.set()
+            until(somebody_waits_for_a_lock)
+
+    def end() -> None:
+        assert lifted.wait(PATIENCE)
+        end_call(conversation, start)
+
+    together(lift, end)
+    assert Usage.objects.get().total_tokens == 30
+    period = BudgetPeriod.objects.get()
+    assert (period.spent, period.reserved) == (0, 0)
+    assert not Reservation.objects.exists()
