@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -233,12 +233,15 @@ def begin_queued_alone(*, rest: Callable[[float], bool]) -> int:
 
 def begin(run_id: int, now: datetime | None = None, *, wait: bool = True) -> None:
     """Begin this run, or say in its row why it does not; nothing, if it is no longer queued or has to wait
-    for an earlier one, and without `wait` also while somebody holds its order. Whatever happens to the
-    process, there is one conversation at most."""
+    for an earlier one or for the database, and without `wait` also while somebody holds its order. Whatever
+    happens to the process, there is one conversation at most."""
     now = now or timezone.now()
     try:
         with transaction.atomic():
             blocking = _begin(run_id, now, wait=wait)
+    except (OperationalError, InterfaceError):
+        logger.exception("the run %s of a schedule did not begin; a later look begins it", run_id)
+        return
     except Exception as failure:
         # An order that nobody can begin must not keep the others from beginning.
         logger.exception("the run %s of a schedule could not begin", run_id)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from accounts.actions.service_accounts import create_service_account
@@ -560,6 +561,23 @@ def test_what_was_due_in_a_pause_is_not_made_up(make_order: MakeOrder, alice: Us
     tick(NINE + timedelta(days=3, hours=2))
 
     assert not order.runs.exists()
+
+
+@pytest.mark.parametrize("problem", [OperationalError, InterfaceError])
+def test_what_the_database_refuses_begins_at_a_later_look(
+    make_order: MakeOrder, monkeypatch: pytest.MonkeyPatch, problem: type[Exception]
+) -> None:
+    def locked(**_given: object) -> None:
+        raise problem("database is locked")
+
+    order = make_order()
+    monkeypatch.setattr(running, "begin_session", locked)
+    tick(NINE)
+    assert states(order) == [("queued", "")]
+    monkeypatch.undo()
+    tick(NINE)
+    order.refresh_from_db()
+    assert (states(order), order.failures) == ([("started", "")], 0)
 
 
 def test_approvers_may_decide_in_the_conversation(
