@@ -6,11 +6,11 @@ A mark is a row, so a process that dies forgets nobody; the job that resumes the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import User
@@ -72,9 +72,8 @@ def look_again(conversation: Conversation) -> None:
 
 def release_all(budget: Budget, actor: User) -> None:
     """The budget was raised or lifted: whoever it stopped may try again."""
-    held = BudgetStop.objects.held().filter(period__budget=budget)
-    if held.update(released_at=timezone.now(), released_by=actor):
-        _resume_soon()
+    held = _untouched(BudgetStop.objects.held().filter(period__budget=budget))
+    _release([stop.pk for stop in held], actor)
 
 
 def release_for_room(rooms: Mapping[int, int]) -> None:
@@ -90,12 +89,23 @@ def release_for_room(rooms: Mapping[int, int]) -> None:
     chosen = []
     stops = BudgetStop.objects.held().filter(fitting).order_by("id")
     stops = stops.exclude(period__budget__period=Budget.Period.RUN)
-    for pk, period, needed in stops.values_list("pk", "period_id", "needed")[:AT_A_TIME]:
-        if needed is not None and needed <= left[period]:
-            left[period] -= needed
-            chosen.append(pk)
+    for stop in _untouched(stops)[:AT_A_TIME]:
+        if stop.needed is not None and stop.needed <= left[stop.period_id]:
+            left[stop.period_id] -= stop.needed
+            chosen.append(stop.pk)
+    _release(chosen)
+
+
+def _untouched(stops: QuerySet[BudgetStop]) -> QuerySet[BudgetStop]:
+    """Locked, without those that somebody is at: that conversation is going on, and waits with its stop for
+    the periods that we hold; or it is being noted anew, by somebody who sees what room there is."""
+    return stops.select_for_update(of=("self",), no_key=True, skip_locked=True)
+
+
+def _release(chosen: Sequence[int], actor: User | None = None) -> None:
     if chosen:
-        BudgetStop.objects.held().filter(pk__in=chosen).update(released_at=timezone.now())
+        stops = BudgetStop.objects.held().filter(pk__in=chosen)
+        stops.update(released_at=timezone.now(), released_by=actor)
         _resume_soon()
 
 

@@ -12,10 +12,18 @@ from django.db import transaction
 from accounts.models import Organisation, User
 from conversations import log
 from conversations.models import Conversation
-from harness.events import ModelUsage, SpanModelRequestEnd, SpanModelRequestStart
+from harness.events import (
+    BudgetReached,
+    ModelUsage,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    SpanModelRequestEnd,
+    SpanModelRequestStart,
+)
 from harness.history import Entry
+from spending import stops
 from spending.actions.budgets import remove_budget, set_budget
-from spending.models import Budget, BudgetPeriod, Reservation, Usage
+from spending.models import Budget, BudgetPeriod, BudgetStop, Reservation, Usage
 from tests.conversations.conftest import (  # noqa: F401 - fixtures
     Converse,
     converse,
@@ -96,3 +104,42 @@ def test_a_call_that_ends_while_its_budget_is_lifted_keeps_its_reply(
     period = BudgetPeriod.objects.get()
     assert (period.spent, period.reserved) == (0, 0)
     assert not Reservation.objects.exists()
+
+
+@pytest.mark.parametrize("way", ["end of a call", "higher limit", "lifted budget"])
+def test_a_stopped_conversation_that_goes_on_does_not_deadlock_with_who_makes_room(
+    staff: User,
+    converse: Converse,  # noqa: F811
+    tokens_of_acme: SetLimit,
+    way: str,
+):
+    budget = tokens_of_acme(250)
+    stopped, _ = converse()
+    other, _ = converse()
+    start = begin_call(other)
+    rest = SessionStatusIdle(stop_reason=BudgetReached())
+    log.append(stopped.pk, [Entry.of(SessionStatusRunning()), Entry.of(rest)])
+    stops.note(stopped.pk, BudgetPeriod.objects.get(), needed=200)
+    assert BudgetStop.objects.held().exists()
+    forgotten, room_made = threading.Event(), threading.Event()
+
+    def go_on() -> None:
+        with transaction.atomic():
+            log.append(stopped.pk, [Entry.of(SessionStatusRunning())])
+            forgotten.set()
+            until(lambda: room_made.is_set() or somebody_waits_for_a_lock())
+            begin_call(stopped)
+
+    def make_room() -> None:
+        assert forgotten.wait(PATIENCE)
+        match way:
+            case "end of a call":
+                end_call(other, start)
+            case "higher limit":
+                tokens_of_acme(500)
+            case _:
+                remove_budget(actor=staff, budget=budget)
+        room_made.set()
+
+    together(go_on, make_room)
+    assert not BudgetStop.objects.exists()
