@@ -28,7 +28,7 @@ from .chosen import chosen
 from .contract import Embedder, Vectors
 from .nearest import Stored, as_stored
 from .paying import Payer
-from .scales import APART, measure
+from .scales import APART, is_measured, measure
 from .service import SHORTEST, Service, Unanswered
 
 BATCHES = 50
@@ -82,8 +82,6 @@ def make_vectors(table: Table, batches: int = BATCHES) -> bool:
         claim.model, claim.problem = embedder.name, ""
         claim.top, claim.below, claim.fruitful = None, None, False
     try:
-        if isinstance(embedder, Service):
-            measure(embedder)
         more = _pass(table, embedder, claim, batches)
         claim.failures, claim.problem = 0, ""
     except _Overtaken:
@@ -139,7 +137,11 @@ def _made(embedder: Embedder, due: Sequence[Due]) -> Iterator[tuple[Due, Vectors
     if not isinstance(embedder, Service):
         yield from zip(due, embedder.embed([each.text for each in due]), strict=True)
         return
+    measured = is_measured(embedder)
     for payer, every in groupby(sorted(due, key=_whose), key=lambda each: each.payer):
+        measured = measured or _measured(embedder, payer)
+        if not measured:
+            continue
         its = list(every)
         tokens = sum(paying.tokens_at_most(each.text) for each in its)
         call = paying.hold(payer, model=embedder.model, tokens=tokens)
@@ -148,6 +150,23 @@ def _made(embedder: Embedder, due: Sequence[Due]) -> Iterator[tuple[Due, Vectors
         yield from zip(
             its, _asked(embedder, [each.text for each in its], call, tokens), strict=True
         )
+
+
+def _measured(service: Service, payer: Payer) -> bool:
+    """Whether `payer`, whose text is the first of this model, had room for it. Raises Unanswered."""
+    at_most = sum(map(paying.tokens_at_most, APART))
+    call = paying.hold(payer, model=service.model, tokens=at_most)
+    if call is None:
+        return False
+    used: int | None = 0
+    try:
+        used = measure(service)
+    except Unanswered as problem:
+        used = None if problem.counted else 0
+        raise
+    finally:
+        paying.settle(call, paying.likely_tokens(APART) if used is None else min(used, 4 * at_most))
+    return True
 
 
 def _whose(due: Due) -> tuple[int, int]:

@@ -45,15 +45,18 @@ def scale_of(embedder: Embedder) -> Scale | None:
     return None if known is None else Scale(known.floor, known.alike)
 
 
-def measure(service: Service) -> None:
-    """One request, unless it is known. Raises Unanswered."""
-    if EmbeddingScale.objects.filter(pk=service.name).exists():
-        return
+def is_measured(service: Service) -> bool:
+    return EmbeddingScale.objects.filter(pk=service.name).exists()
+
+
+def measure(service: Service) -> int | None:
+    """One request; the tokens that it took, as the service counted them. Raises Unanswered."""
     numpy = import_module("numpy")  # needed by few installations
-    made = service.ask(APART).vectors
-    cosines = (made @ made.T)[numpy.triu_indices(len(APART), 1)]
+    made = service.ask(APART)
+    cosines = (made.vectors @ made.vectors.T)[numpy.triu_indices(len(APART), 1)]
     lies, spreads = float(cosines.mean()), float(cosines.std())
     floor, alike = (min(MOST, lies + times * spreads) for times in (FLOOR, ALIKE))
     EmbeddingScale.objects.update_or_create(
         pk=service.name, defaults={"floor": round(floor, 4), "alike": round(alike, 4)}
     )
+    return made.tokens

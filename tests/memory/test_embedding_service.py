@@ -268,11 +268,27 @@ def test_each_call_is_counted_for_whose_text_it_is(alice, acme, shared, service)
     remember(actor=alice, store=own_store(actor=alice, organisation=acme), text="Tea is green.")
     make_vectors(MEMORIES)
     look_up(Payer(acme.pk, alice.pk), alice.pk, "Where?")
-    told = Usage.objects.order_by("pk").values_list("user", "purpose", "input_tokens", "cost")
+    usage = Usage.objects.order_by("pk")
+    measuring, *calls = usage.values_list("user", "purpose", "input_tokens", "cost")
     cost = Decimal("0.000014")
-    assert sorted(told, key=str) == sorted(
+    assert sorted(calls, key=str) == sorted(
         [(each, "embedding", 7, cost) for each in (None, alice.pk, alice.pk)], key=str
     )
+    # Once for each model, at the charge of whoever's text is the first.
+    assert measuring in [(each, "embedding", 16 * 7, 16 * cost) for each in (None, alice.pk)]
+
+
+@pytest.mark.parametrize(("told", "used"), [({"data": []}, True), (None, False)])
+def test_measuring_a_model_that_gives_no_vectors_costs_what_it_may_have_read(
+    alice, shared, service, told, used
+):
+    service.answer = told
+    service.refusals = [] if told else [(503, {})]
+    remember(actor=alice, store=shared, text=WAREHOUSE)
+    assert not make_vectors(MEMORIES)
+    assert len(service.asked) == 1
+    assert (Usage.objects.get().input_tokens > 0) is used
+    assert not EmbeddingScale.objects.exists()
 
 
 def test_where_a_budget_has_no_room_nothing_is_asked_and_words_still_find(
@@ -284,13 +300,13 @@ def test_where_a_budget_has_no_room_nothing_is_asked_and_words_still_find(
     remember(actor=alice, store=shared, text=WAREHOUSE)
     assert not make_vectors(MEMORIES)
     assert not look_up(Payer(acme.pk, alice.pk), alice.pk, "Where is Petronella?")
-    assert [text for text in service.texts if text == WAREHOUSE] == []
+    assert service.texts == []
     assert found(alice, "Petronella").hits
     Budget.objects.filter(pk=budget.pk).update(limit=1_000)
     BudgetPeriod.objects.update(limit=1_000)
     assert not make_vectors(MEMORIES)
     assert MemoryVector.objects.count() == 1
-    assert BudgetPeriod.objects.get().spent == 7
+    assert BudgetPeriod.objects.get().spent == 16 * 7 + 7
 
 
 def test_what_was_made_before_it_stopped_answering_is_kept_and_not_paid_again(
