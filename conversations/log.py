@@ -422,7 +422,7 @@ def _project(
         case InputTaken():
             messages = _mark_processed(conversation, event.event_ids)
             conversation.queued_count = max(0, conversation.queued_count - messages)
-            if conversation.others_wrote:
+            if conversation.has_askers:
                 note_asker(conversation, row, event)
         case MessageWithdrawn():
             _mark_processed(conversation, (event.event_id,))
@@ -455,11 +455,11 @@ def _project(
             conversation.news_seq = row.seq
         case Rewound():
             _stand_elsewhere(conversation, row, stands)
-            if conversation.others_wrote:
+            if conversation.has_askers:
                 keep_asker(conversation, row.actor_id)
             if event.checkpoint:
                 _owe_files(conversation, row.seq)
-        case RetryRequested(resumed=False) if conversation.others_wrote:
+        case RetryRequested(resumed=False) if conversation.has_askers:
             keep_asker(conversation, row.actor_id)
         case FilesReverted():
             _owe_files(conversation, row.seq)

@@ -145,7 +145,5 @@ def _midnight() -> datetime:
 
 def _for_one_of(people: QuerySet[Any, Any]) -> Q:
     """`Conversation.asker_id` as a filter of rows: who is to be charged once they end."""
-    by_others = Q(conversation__others_wrote=True, conversation__asked_by__isnull=False)
-    return by_others & Q(conversation__asked_by__in=people) | ~by_others & Q(
-        conversation__owner__in=people
-    )
+    hers = Q(conversation__asked_by=None, conversation__owner__in=people)
+    return hers | Q(conversation__asked_by__in=people)

@@ -156,7 +156,7 @@ class Conversation(models.Model):
         editable=False,
         related_name="+",
     )
-    """Whose message was taken in last; empty: the owner's. Read `asker_id`."""
+    """Whose message was taken in last, or who had a summary made since; empty: the owner. See `asker_id`."""
     preset = models.CharField(max_length=200, blank=True, editable=False)
     """What the program that began it called its agent by; empty: nothing was said."""
     unlisted = models.BooleanField(default=False, editable=False)
@@ -232,7 +232,12 @@ class Conversation(models.Model):
     @property
     def asker_id(self) -> int:
         """The key of the account whose message the present turn answers."""
-        return (self.asked_by_id if self.others_wrote else None) or self.owner_id
+        return self.asked_by_id or self.owner_id
+
+    @property
+    def has_askers(self) -> bool:
+        """Whether a turn may be somebody else's than the owner's."""
+        return self.others_wrote or self.asked_by_id is not None
 
     @property
     def features(self) -> Features:

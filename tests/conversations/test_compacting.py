@@ -9,14 +9,21 @@ from accounts.actions.tokens import create_token
 from accounts.models import TokenScope, User
 from conversations.actions.compacting import FOCUS_LENGTH, request_compaction
 from conversations.actions.messages import post_message, stop
+from conversations.actions.sharing import share_conversation
 from conversations.log import append
 from conversations.models import Conversation, Event
 from conversations.retrying import may_retry
 from harness.errors import Conflict, Invalid, NotFound
-from harness.events import CompactionRequested
+from harness.events import (
+    BudgetReached,
+    CompactionRequested,
+    SessionStatusIdle,
+    SessionStatusRunning,
+)
 from harness.history import Entry
 from keeping.contextplans import newest_plan, request_about, requests_of
 from providers.scripted import Hold, reply, say
+from spending.models import Usage
 from tests.conversations.conftest import Converse, rested, still, types, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,6 +74,34 @@ def test_what_was_asked_for_in_the_last_moment_of_a_turn_is_not_forgotten(
     assert talk.owes_run
     with pytest.raises(Conflict):
         request_compaction(actor=alice, conversation=talk)
+
+
+def test_who_asks_for_a_summary_pays_for_it_also_where_she_has_written_nothing(
+    alice: User, bob: User, talk: Conversation
+):
+    share_conversation(actor=alice, conversation=talk, user_uid=bob.uid, role="writer")
+    request_compaction(actor=bob, conversation=talk)
+    rested(talk, 5)
+    still()
+    post_message(actor=alice, conversation=talk, text="5")
+    rested(talk, 6)
+    usage = Usage.objects.filter(conversation=talk, purpose__in=("main", "compaction"))
+    *_before, summary, last = usage.order_by("pk").values_list("purpose", "user", "charged_to")
+    assert (summary, last) == (("compaction", bob.pk, bob.pk), ("main", alice.pk, alice.pk))
+    talk.refresh_from_db()
+    assert not talk.others_wrote
+
+
+def test_a_turn_that_waits_stays_at_the_charge_of_whom_it_is_for(
+    alice: User, bob: User, talk: Conversation
+):
+    share_conversation(actor=alice, conversation=talk, user_uid=bob.uid, role="writer")
+    stopped = SessionStatusIdle(stop_reason=BudgetReached())
+    append(talk.pk, [Entry.of(SessionStatusRunning()), Entry.of(stopped)])
+    request_compaction(actor=bob, conversation=talk)
+    talk.refresh_from_db()
+    assert talk.asker_id == alice.pk
+    still()
 
 
 def test_while_messages_are_held_back_she_decides_about_them_first(alice: User, converse: Converse):
