@@ -1,6 +1,6 @@
 """Deleted conversations and uploads, whoever deletes: their files are noted, and removed after them. A
-conversation is locked first. Uploads under way are noted as well, and single files of a workspace that
-stays.
+conversation is locked first. Uploads under way are noted as well, the files of conversations that are to
+begin, and single files of a workspace that stays.
 
 A process that dies in between leaves the note, and a sweep of the next one finishes. Whether somebody
 may delete them is the question of `actions.conversations` and `actions.stored_files`.
@@ -9,14 +9,17 @@ may delete them is the question of `actions.conversations` and `actions.stored_f
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
-from harness.errors import AgentError, Invalid, NotFound
+from harness.errors import AgentError, Conflict, Invalid, NotFound
 from tools_app.workspace import Workspace, remove_workspace, workspace_for
 
 from .models import Conversation, Removal, StoredFile
@@ -26,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 AT_A_TIME = 200
 """Workspaces and uploads whose files one sweep removes; the next one goes on."""
+UNDER_WAY = timedelta(days=1)
+"""So long an upload may take, or a conversation to begin, after its first byte."""
 
 
 @receiver(pre_delete, sender=Conversation, dispatch_uid="conversations.removals.lock")
@@ -39,6 +44,24 @@ def _lock(instance: Conversation, **_kwargs: Any) -> None:
 def _note(instance: Conversation | StoredFile, **_kwargs: Any) -> None:
     """Also where a person or an organisation goes, and its conversations and uploads with it."""
     Removal.objects.get_or_create(uid=instance.uid, path="")
+
+
+@contextmanager
+def unless_begun(uid: str) -> Iterator[None]:
+    """What is put into the workspace of a conversation that is to begin goes again, however this ends, unless
+    `begun` was told in a transaction that succeeded. Not to be entered from within one."""
+    Removal.objects.create(uid=uid, not_before=timezone.now() + UNDER_WAY)
+    try:
+        yield
+    finally:
+        if Removal.objects.filter(uid=uid, path="").exists():
+            clear([uid])
+
+
+def begun(uid: str) -> None:
+    """Its files stay. In the transaction that makes it; Conflict where they may be gone by now."""
+    if not Removal.objects.filter(uid=uid, path="").delete()[0]:
+        raise Conflict(_("Copying the files took too long."), hint=_("Try again."))
 
 
 def clear(uids: Iterable[str]) -> None:

@@ -39,6 +39,7 @@ from vaults.models import Vault
 from . import fingerprints, queueing, times
 from .access import may_go_on
 from .auditing import announce_run
+from .copies import Copies, FilesFirst, brought_for, copied
 from .drafts import messages_of, outcome_of
 from .models import OrderRun, QueueItem, StandingOrder
 from .pausing import pause_by_itself
@@ -237,8 +238,7 @@ def begin(run_id: int, now: datetime | None = None, *, wait: bool = True) -> Non
     happens to the process, there is one conversation at most."""
     now = now or timezone.now()
     try:
-        with transaction.atomic():
-            blocking = _begin(run_id, now, wait=wait)
+        blocking = _begin_with_files(run_id, now, wait=wait)
     except (OperationalError, InterfaceError):
         logger.exception("the run %s of a schedule did not begin; a later look begins it", run_id)
         return
@@ -255,8 +255,24 @@ def begin(run_id: int, now: datetime | None = None, *, wait: bool = True) -> Non
             logger.warning("an earlier run cannot be stopped: %s", refusal.code)
 
 
-def _begin(run_id: int, now: datetime, *, wait: bool) -> list[Conversation]:
-    """The conversations that have to be stopped before it may begin."""
+def _begin_with_files(run_id: int, now: datetime, *, wait: bool) -> list[Conversation]:
+    """`_begin` in a transaction. One whose files were changed while they were copied is left to the next look."""
+    try:
+        with transaction.atomic():
+            return _begin(run_id, now, wait=wait)
+    except FilesFirst as found:
+        order, run = found.order, found.run
+    try:
+        with copied(order, run) as copies, transaction.atomic():
+            return _begin(run_id, now, wait=wait, copies=copies)
+    except FilesFirst:
+        return []
+
+
+def _begin(
+    run_id: int, now: datetime, *, wait: bool, copies: Copies | None = None
+) -> list[Conversation]:
+    """The conversations that have to be stopped before it may begin. Raises FilesFirst."""
     run = _held(run_id, wait=wait)
     if run is None:
         return []
@@ -288,7 +304,7 @@ def _begin(run_id: int, now: datetime, *, wait: bool) -> list[Conversation]:
             if order.works_queue and item is None:
                 _leave_out(run, OrderRun.Skip.EMPTY, now)
                 return []
-            conversation, given = _conversation_for(order, run, now, item)
+            conversation, given = _conversation_for(order, run, now, item, copies)
             fingerprints.note(run, given)
     except TooMany as refusal:
         by_hand = run.trigger == OrderRun.Trigger.MANUAL
@@ -428,9 +444,14 @@ def _fail(run: OrderRun, now: datetime, refusal: CannotBegin) -> None:
 
 
 def _conversation_for(
-    order: StandingOrder, run: OrderRun, now: datetime, item: QueueItem | None
+    order: StandingOrder,
+    run: OrderRun,
+    now: datetime,
+    item: QueueItem | None,
+    copies: Copies | None,
 ) -> tuple[Conversation, Given]:
     require_beginnable(order)
+    brought = brought_for(order, run, copies)
     version, owner = order.agent_version, order.owner
     started = timezone.localtime(run.due_at or now)
     pinned = {"provider": order.provider, "model": order.model}
@@ -452,7 +473,7 @@ def _conversation_for(
         title=f"{order.name}, {started:%Y-%m-%d %H:%M}",
         overrides=pinned if pinned != own else None,
         cap=order.budget,
-        files=[(uid, path) for uid, path in (*order.files, *run.attachments)],
+        brought=brought,
         vaults=order.vaults,
         messages=said if outcome is None else [*said, outcome],
     )

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
+from conversations import removals
 from conversations.actions.children import begin_child, tell_agent
 from conversations.actions.own import own_conversation
 from conversations.judging import history_of
@@ -35,7 +36,6 @@ from harness.history import Entry, History
 from harness.ids import new_conversation_id
 from jobs.apart import each_apart
 from jobs.prepared import Prepared, PreparedUpdate
-from tools_app.workspace import remove_workspace
 
 from . import limits
 from .briefing import briefing
@@ -73,8 +73,7 @@ def begin(pk: int) -> None:
 
 def _begin_new(row: Subagent) -> None:
     uid = new_conversation_id()
-    begun = False
-    try:
+    with removals.unless_begun(uid):
         copied = NOTHING if _gives_advice(row) else copy_down(row.parent, uid)
         with in_turn():
             held = _hold(row)
@@ -103,10 +102,7 @@ def _begin_new(row: Subagent) -> None:
             asked = _ASKED.all(conversation=child.pk)[0]
             created = SessionThreadCreated(session_thread_id=child.uid, agent_name=held.kind)
             _note(held, child, asked[0], own.token_budget, created)
-            begun = True
-    finally:
-        if not begun:
-            remove_workspace(uid)
+            removals.begun(uid)
 
 
 def _ask_again(row: Subagent, child: Conversation) -> None:

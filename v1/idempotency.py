@@ -61,6 +61,14 @@ def once(request: Request, caller: Caller, act: Callable[[], dict[str, Any]]) ->
     return Response(known.answer, headers={"x-idempotent-replay": "true"})
 
 
+def was_sent(request: Request, caller: Caller) -> bool:
+    """Whether a request with its key was answered: nothing need be made ready for it. Another one may say so a
+    moment later."""
+    key = request.headers.get(HEADER)
+    mine = RequestKey.objects.filter(organisation=caller.organisation, user=caller.user, key=key)
+    return key is not None and mine.filter(created_at__gte=timezone.now() - KEPT).exists()
+
+
 def _digest(request: Request) -> str:
     text = f"{request.method} {request.path}\n".encode()
     return hashlib.sha256(text + repr(clean(request.data)).encode()).hexdigest()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -37,6 +38,7 @@ from mcpservers.actions.handing import hand_to_conversation, look_ahead
 from mcpservers.lending import find_bearer_of
 from mcpservers.looking import Looked
 from mcpservers.models import McpServer
+from programs.actions.bringing import Brought, bring_files
 from programs.actions.sessions import (
     begin_session,
     cap_session,
@@ -53,7 +55,7 @@ from . import fieldnames, toolsets
 from .agents import ModelBody, ModelName, config_from, find_agent, find_version
 from .door import READ, WRITE, Body, Door, Shape, body_of, hold, operation
 from .environments import find_environment
-from .idempotency import once
+from .idempotency import once, was_sent
 from .incoming import InitialEvent, OutcomeBody, refuse_unsupported, to_input
 from .mcptoolsets import McpServerBody, McpServers, handed
 from .metadata import Metadata, MetadataPatch, merged
@@ -131,6 +133,11 @@ class SessionCreate(Body):
     resources: tuple[ResourceBody, ...] = Field(default=(), max_length=500)
     vault_ids: tuple[str, ...] = Field(default=(), max_length=MOST_LENT)
     x_features: dict[str, bool] = {}
+
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        found = (one for one in self.resources if isinstance(one, FileResourceBody))
+        return [(one.file_id, one.path) for one in found]
 
 
 class SessionAgentUpdate(Body):
@@ -229,7 +236,29 @@ class Sessions(Door):
         refuse_unsupported(request)
         body = body_of(request, SessionCreate)
         looked = self._look_ahead(body)
-        return once(request, self.caller, lambda: self._create(body, looked))
+        with self._bring(request, body) as brought:
+            return once(request, self.caller, lambda: self._create(body, looked, brought))
+
+    @contextmanager
+    def _bring(self, request: Request, body: SessionCreate) -> Iterator[Brought | None]:
+        """Its files, as long as nothing is begun. None: the request is answered as it was before."""
+        if was_sent(request, self.caller):
+            yield None
+            return
+        with ExitStack() as held:
+            with written(fieldnames.SESSION):
+                wanted = body.agent
+                find_agent(self.caller, wanted if isinstance(wanted, str) else wanted.id)
+                brought = held.enter_context(
+                    bring_files(
+                        actor=self.caller.user,
+                        organisation=self.caller.organisation,
+                        environment=find_environment(self.caller, body.environment_id),
+                        files=body.files,
+                        says=bool(body.initial_events),
+                    )
+                )
+            yield brought
 
     def _look_ahead(self, body: SessionCreate) -> dict[str, Looked]:
         """At servers whose tools the first turn is to have, as long as nothing is begun."""
@@ -250,7 +279,9 @@ class Sessions(Door):
         )
 
     @transaction.atomic
-    def _create(self, body: SessionCreate, looked: Mapping[str, Looked]) -> dict[str, Any]:
+    def _create(
+        self, body: SessionCreate, looked: Mapping[str, Looked], brought: Brought | None
+    ) -> dict[str, Any]:
         caller = self.caller
         wanted = body.agent
         agent = find_agent(self.caller, wanted if isinstance(wanted, str) else wanted.id)
@@ -273,11 +304,8 @@ class Sessions(Door):
                 overrides=overrides,
                 features=body.x_features,
                 cap=body.budget.units if body.budget else None,
-                files=[
-                    (one.file_id, one.path)
-                    for one in body.resources
-                    if isinstance(one, FileResourceBody)
-                ],
+                files=body.files,
+                brought=brought,
                 stores=[
                     one.wanted(place)
                     for place, one in enumerate(body.resources)

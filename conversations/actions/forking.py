@@ -16,6 +16,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from conversations import removals
 from conversations.actions.branching import (
     Log,
     at_rest,
@@ -66,7 +67,6 @@ from harness.events import (
 from harness.events import Event as EventValue
 from harness.history import Entry, History
 from harness.ids import new_conversation_id, new_event_id
-from tools_app.workspace import remove_workspace
 
 _COPIED = (
     AgentMessage,
@@ -147,17 +147,15 @@ def fork_conversation(
     if not seen.place:
         raise _nothing_said()
     uid = new_conversation_id()
-    try:
+    with removals.unless_begun(uid):
         # Files may take a while, for which no row is held.
         carried = carry_files(origin, seen.place, uid)
         with transaction.atomic():
             log = _forkable(actor, conversation, log.entries)
             if log.held.last_seq != seen.last_seq:
                 raise Conflict(_("The conversation went on meanwhile."), hint=_("Try again."))
+            removals.begun(uid)
             return _begun(actor, log, seen.place, uid, title, carried, first)
-    except BaseException:
-        remove_workspace(uid)
-        raise
 
 
 def _nothing_said() -> Conflict:

@@ -28,7 +28,7 @@ from conversations.models import Conversation, FileResource, ForeignMark, Remova
 from conversations.models.stored_file import new_file_id
 from conversations.storedbytes import path_of
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
-from tools_app.workspace import Workspace, workspace_for
+from tools_app.workspace import Entry, Workspace, workspace_for
 
 CHUNK = 1024 * 1024
 UPLOADS = "uploads"
@@ -63,7 +63,7 @@ def store_file(
     path = path_of(uid)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
-    Removal.objects.create(uid=uid, not_before=timezone.now() + timedelta(days=1))
+    Removal.objects.create(uid=uid, not_before=timezone.now() + removals.UNDER_WAY)
     try:
         with path.open("xb") as out:
             path.chmod(0o600)
@@ -163,11 +163,7 @@ def add_resource(
             0
         ]
     try:
-        if path and stored.path != path.strip("/"):
-            raise Conflict(
-                _("There is a file of this name already."),
-                hint=_("Choose another mount_path, or leave it out."),
-            )
+        require_free(path, stored)
         with transaction.atomic():
             Conversation.objects.select_for_update(no_key=True).filter(pk=conversation.pk).first()
             _require_room(conversation)
@@ -179,12 +175,23 @@ def add_resource(
         raise
 
 
+def require_free(path: str, stored: Entry) -> None:
+    """Conflict where another file has the `path` that was wanted, if one was."""
+    if path and stored.path != path.strip("/"):
+        raise Conflict(
+            _("There is a file of this name already."),
+            hint=_("Choose another mount_path, or leave it out."),
+        )
+
+
 def _require_room(conversation: Conversation) -> None:
     if FileResource.objects.filter(conversation=conversation).count() >= RESOURCES:
-        raise LimitReached(
-            _("A session has at most %(limit)d resources.") % {"limit": RESOURCES},
-            hint=_("Delete some first."),
-        )
+        raise too_many()
+
+
+def too_many() -> LimitReached:
+    words = _("A session has at most %(limit)d resources.") % {"limit": RESOURCES}
+    return LimitReached(words, hint=_("Delete some first."))
 
 
 def remove_resource(*, actor: User, conversation: Conversation, resource: FileResource) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from django.db import transaction
@@ -17,10 +18,10 @@ from conversations.actions.forking import fork_conversation
 from conversations.actions.lending import lend_vaults
 from conversations.actions.metadata import note_conversation
 from conversations.actions.own import require_own
-from conversations.actions.stored_files import add_resource
 from conversations.models import Conversation
 from conversations.wakes import wake
 from harness.errors import Conflict
+from programs.actions.bringing import Brought, Wanted, bring_files
 from programs.actions.sending import Input, check_inputs, send_events
 from recall.actions.attaching import Wanted, attach_stores
 from spending.actions.budgets import remove_budget, set_budget
@@ -40,17 +41,26 @@ def begin_session(
     overrides: Mapping[str, Any] | None = None,
     features: Mapping[str, bool] | None = None,
     cap: int | None = None,
-    files: Sequence[tuple[str, str]] = (),
+    files: Wanted = (),
+    brought: Brought | None = None,
     vaults: Sequence[str] = (),
     stores: Sequence[Wanted] = (),
     messages: Sequence[Input] = (),
 ) -> Conversation:
     """A conversation with its cap (hundred-millionths of a US dollar), its files (id and path), the
-    vaults it may draw on (ids), its memory stores and its first messages, or none of it. Raises what the
-    actions for each of them raise, and Forbidden where `caller`, the token that asks, would have its agent
-    ask less than staff want it to by now and may not decide. None: a person herself."""
+    vaults it may draw on (ids), its memory stores and its first messages, or none of it. Whoever calls this
+    within a transaction has `brought` the files before. Raises what `bring_files` and the actions for each
+    of them raise, and Forbidden where `caller`, the token that asks, would have its agent ask less than
+    staff want it to by now and may not decide. None: a person herself."""
     check_inputs(messages, actor=actor, field="initial_events")
-    with transaction.atomic():
+    bringing = bring_files(
+        actor=actor,
+        organisation=organisation,
+        environment=environment,
+        files=files,
+        says=bool(messages),
+    )
+    with nullcontext(brought) if brought else bringing as there, transaction.atomic():
         conversation = create_conversation(
             actor=actor,
             organisation=organisation,
@@ -60,6 +70,7 @@ def begin_session(
             title=title,
             overrides=overrides,
             features=features,
+            uid=there.uid,
         )
         if (version is not None or features) and holds_back_less(conversation):
             require_decider(caller)
@@ -67,8 +78,7 @@ def begin_session(
             note_conversation(actor=actor, conversation=conversation, metadata=metadata)
         if cap is not None:
             cap_session(actor=actor, conversation=conversation, limit=cap)
-        for file_uid, path in files:
-            add_resource(actor=actor, conversation=conversation, file_uid=file_uid, path=path)
+        there.give(conversation)
         if stores:
             attach_stores(actor=actor, conversation=conversation, stores=stores)
         if vaults:

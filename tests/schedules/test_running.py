@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +22,11 @@ from brief.compiling import compile_brief
 from brief.models import Brief
 from conversations.actions.messages import stop
 from conversations.actions.redacting import redact_content
+from conversations.actions.stored_files import store_file
 from conversations.log import append
-from conversations.models import Conversation, Event, Share
+from conversations.models import Conversation, Event, Removal, Share
+from conversations.ratelimits import count_message
+from conversations.storedbytes import path_of
 from harness.errors import Conflict, Invalid, LimitReached, NotFound
 from harness.events import (
     AgentToolUse,
@@ -696,3 +701,67 @@ def test_an_order_that_could_not_be_carried_out_is_refused_with_the_field(
     with pytest.raises(Invalid) as refusal:
         make_order(**fields)
     assert refusal.value.field == field
+
+
+def folders(workspaces: Path) -> list[str]:
+    return [name for name in os.listdir(workspaces) if not name.startswith(".")]
+
+
+def copies_of(settings: LazySettings, tmp_path: Path) -> Path:
+    settings.AGENTSITE_FILES_DIR = tmp_path / "files"
+    settings.AGENTSITE_WORKSPACES_DIR = tmp_path / "workspaces"
+    (tmp_path / "workspaces").mkdir()
+    return tmp_path / "workspaces"
+
+
+def test_a_run_with_a_file_that_is_tried_again_and_again_leaves_one_copy(
+    alice: User,
+    acme: Organisation,
+    make_order: MakeOrder,
+    settings: LazySettings,
+    tmp_path: Path,
+) -> None:
+    workspaces = copies_of(settings, tmp_path)
+    stored = store_file(
+        actor=alice, organisation=acme, filename="a.txt", mime_type="text/plain", chunks=[b"a"]
+    )
+    order = make_order(files=((stored.uid, "a.txt"),), cron="0 9 * * *")
+    settings.AGENTSITE_MESSAGES_PER_MINUTE = 1
+    count_message(alice)
+    running.take_due(NINE)
+    for _look in range(3):
+        running.begin_queued(NINE)
+    assert states(order) == [("queued", "")]
+    assert folders(workspaces) == []
+    settings.AGENTSITE_MESSAGES_PER_MINUTE = 2
+    for _look in range(3):
+        running.begin_queued(NINE)
+    run = order.runs.get()
+    assert run.conversation is not None
+    assert folders(workspaces) == [run.conversation.uid]
+    assert not Removal.objects.exists()
+
+
+def test_a_run_that_may_not_begin_leaves_no_copy(
+    alice: User,
+    acme: Organisation,
+    make_order: MakeOrder,
+    settings: LazySettings,
+    tmp_path: Path,
+) -> None:
+    workspaces = copies_of(settings, tmp_path)
+    stored = store_file(
+        actor=alice, organisation=acme, filename="a.txt", mime_type="text/plain", chunks=[b"a"]
+    )
+    departed = make_order(files=((stored.uid, "a.txt"),))
+    StandingOrder.objects.update(pins={**departed.pins, "skills": {"gone": ["1", "digest"]}})
+    lost = store_file(
+        actor=alice, organisation=acme, filename="b.txt", mime_type="text/plain", chunks=[b"b"]
+    )
+    path_of(lost.uid).unlink()
+    gone = make_order(files=((stored.uid, "a.txt"), (lost.uid, "b.txt")))
+    tick(NINE)
+    assert states(departed) == [("failed", running.REJECTED)]
+    assert states(gone) == [("failed", running.REJECTED)]
+    assert folders(workspaces) == []
+    assert not Removal.objects.exists()

@@ -195,3 +195,29 @@ def test_the_path_that_is_told_is_true_where_commands_run(program, session, back
     assert made["mount_path"] == f"{root}/uploads/a.txt"
     told = read_file(ToolContext("call", workspace_for(session.uid)), {"path": made["mount_path"]})
     assert "content" in str(told)
+
+
+@pytest.mark.django_db
+def test_a_session_that_is_refused_leaves_no_copies_and_one_that_is_asked_for_again_makes_none(
+    program, make_agent, environment, settings, tmp_path
+):
+    settings.AGENTSITE_WORKSPACES_DIR = tmp_path
+    body = {
+        "agent": make_agent(provider="scripted", model="none").uid,
+        "environment_id": environment.uid,
+        "resources": [{"type": "file", "file_id": upload(program).json()["id"]}],
+    }
+
+    def begin(**more: Any) -> Any:
+        headers = {"idempotency-key": "one"}
+        return program.post("/v1/sessions", {**body, **more}, "application/json", headers=headers)
+
+    def folders() -> list[str]:
+        return [path.name for path in tmp_path.iterdir() if path.name.startswith("sesn_")]
+
+    assert begin(vault_ids=["vlt_none"]).status_code == 400
+    assert folders() == []
+    answer = begin().json()
+    StoredFile.objects.get().delete()  # who copied it would find out
+    assert begin().json() == answer
+    assert folders() == [answer["id"]]
