@@ -77,7 +77,7 @@ def start_comparison(
     with transaction.atomic():
         root = _root(actor, organisation, pipelines, agents, environment)
         if limit is not None:
-            cap_session(actor=actor, conversation=root, limit=limit)
+            cap_session(actor=actor, conversation=root, limit=limit, begun_here=True)
         comparison = Comparison.objects.create(
             root=root,
             question=question,

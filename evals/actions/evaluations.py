@@ -94,7 +94,7 @@ def start_evaluation(
             unlisted=True,
         )
         if limit is not None:
-            cap_session(actor=actor, conversation=root, limit=limit)
+            cap_session(actor=actor, conversation=root, limit=limit, begun_here=True)
         evaluation = Evaluation.objects.create(
             suite=held,
             root=root,

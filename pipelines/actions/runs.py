@@ -94,7 +94,7 @@ def start_run(
             parent=parent,
         )
         if limit is not None and not scripted:  # a script has no price, and costs nothing
-            cap_session(actor=actor, conversation=root, limit=limit)
+            cap_session(actor=actor, conversation=root, limit=limit, begun_here=True)
         run = PipelineRun.objects.create(
             version=version, root=root, question=question, scripted=scripted
         )

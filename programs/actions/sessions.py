@@ -77,7 +77,7 @@ def begin_session(
         if metadata:
             note_conversation(actor=actor, conversation=conversation, metadata=metadata)
         if cap is not None:
-            cap_session(actor=actor, conversation=conversation, limit=cap)
+            cap_session(actor=actor, conversation=conversation, limit=cap, begun_here=True)
         there.give(conversation)
         if stores:
             attach_stores(actor=actor, conversation=conversation, stores=stores)
@@ -113,8 +113,11 @@ def fork_session(
     )
 
 
-def cap_session(*, actor: User, conversation: Conversation, limit: int | None) -> None:
+def cap_session(
+    *, actor: User, conversation: Conversation, limit: int | None, begun_here: bool = False
+) -> None:
     """Cap what the conversation may spend in all, in hundred-millionths of a US dollar; None lifts it.
+    `begun_here`: the caller's transaction has made it, and no usage of others waits for that.
 
     Raises as `set_budget` and `remove_budget`.
     """
@@ -129,6 +132,7 @@ def cap_session(*, actor: User, conversation: Conversation, limit: int | None) -
                 limit=limit,
                 organisation=conversation.organisation,
                 conversation=conversation,
+                begun_here=begun_here,
             )
             return
         held = Budget.objects.in_force().filter(

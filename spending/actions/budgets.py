@@ -47,12 +47,14 @@ def set_budget(
     organisation: Organisation | None = None,
     user: User | None = None,
     conversation: Conversation | None = None,
+    begun_here: bool = False,
 ) -> Budget:
     """Make this budget, or change the limit of the one that holds for this unit and period.
 
     `limit` is in tokens or in hundred-millionths of a US dollar; 0 allows nothing. A new budget
     counts what was spent in its period before. When a limit rises, the conversations that the
-    budget stopped go on. Raises NotFound for what is not the actor's to see, Forbidden, and Invalid.
+    budget stopped go on. With `begun_here` the caller's transaction has made `conversation`, so that nothing
+    was spent in it. Raises NotFound for what is not the actor's to see, Forbidden, and Invalid.
     """
     scope = Budget.Scope(scope)
     check_amount(unit, period, limit)
@@ -66,7 +68,8 @@ def set_budget(
             hint=_("Set the budget there, or choose another period here."),
         )
     with transaction.atomic():
-        _hold_new_usage()
+        if not begun_here:
+            _hold_new_usage()
         matching = Budget.objects.in_force().filter(
             scope=scope, unit=unit, period=period, **_columns(subject)
         )
