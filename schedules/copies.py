@@ -1,6 +1,7 @@
 """The files that a run begins with, copied before anything is locked for it: others would wait as long.
 
-Whether it is to begin at all is known only under the locks. So it is asked first, then copied, then asked again.
+Whether it is to begin at all is known only under the locks. So that is asked, then they are copied, then it
+is asked again.
 """
 
 from __future__ import annotations

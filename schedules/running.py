@@ -256,7 +256,8 @@ def begin(run_id: int, now: datetime | None = None, *, wait: bool = True) -> Non
 
 
 def _begin_with_files(run_id: int, now: datetime, *, wait: bool) -> list[Conversation]:
-    """`_begin` in a transaction. One whose files were changed while they were copied is left to the next look."""
+    """`_begin` in a transaction. Where its files were changed while they were copied, it waits for the next
+    look."""
     try:
         with transaction.atomic():
             return _begin(run_id, now, wait=wait)

@@ -62,8 +62,8 @@ def once(request: Request, caller: Caller, act: Callable[[], dict[str, Any]]) ->
 
 
 def was_sent(request: Request, caller: Caller) -> bool:
-    """Whether a request with its key was answered: nothing need be made ready for it. Another one may say so a
-    moment later."""
+    """Whether one with its key was answered, so that nothing need be made ready for it. A moment later that
+    may be otherwise."""
     key = request.headers.get(HEADER)
     mine = RequestKey.objects.filter(organisation=caller.organisation, user=caller.user, key=key)
     return key is not None and mine.filter(created_at__gte=timezone.now() - KEPT).exists()

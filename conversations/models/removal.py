@@ -16,7 +16,7 @@ class Removal(models.Model):
     path = models.TextField(blank=True, default="")
     """Of one file in that workspace; empty: all of it."""
     not_before = models.DateTimeField(null=True)
-    """Of an upload or a conversation under way: until then it may still get its row. Null: it is to go now."""
+    """Of an upload or a conversation under way, which until then may still get its row. Null: to go now."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

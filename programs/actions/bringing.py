@@ -31,7 +31,7 @@ from harness.ids import new_conversation_id
 from tools_app.provenance import UPLOADED
 from tools_app.workspace import Entry, Workspace, workspace_for
 
-Wanted = Sequence[tuple[str, str]]
+Uploads = Sequence[tuple[str, str]]
 """Of each upload its id and where its copy goes; empty: into `uploads`, by its own name."""
 
 
@@ -69,7 +69,7 @@ def bring_files(
     actor: User,
     organisation: Organisation,
     environment: Environment,
-    files: Wanted,
+    files: Uploads,
     says: bool,
 ) -> Iterator[Brought]:
     """Copies of these, which go again unless the conversation has begun when this ends. Not to be entered

@@ -21,7 +21,7 @@ from conversations.actions.own import require_own
 from conversations.models import Conversation
 from conversations.wakes import wake
 from harness.errors import Conflict
-from programs.actions.bringing import Brought, Wanted, bring_files
+from programs.actions.bringing import Brought, Uploads, bring_files
 from programs.actions.sending import Input, check_inputs, send_events
 from recall.actions.attaching import Wanted, attach_stores
 from spending.actions.budgets import remove_budget, set_budget
@@ -41,7 +41,7 @@ def begin_session(
     overrides: Mapping[str, Any] | None = None,
     features: Mapping[str, bool] | None = None,
     cap: int | None = None,
-    files: Wanted = (),
+    files: Uploads = (),
     brought: Brought | None = None,
     vaults: Sequence[str] = (),
     stores: Sequence[Wanted] = (),

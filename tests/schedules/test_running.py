@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -704,7 +703,7 @@ def test_an_order_that_could_not_be_carried_out_is_refused_with_the_field(
 
 
 def folders(workspaces: Path) -> list[str]:
-    return [name for name in os.listdir(workspaces) if not name.startswith(".")]
+    return [each.name for each in workspaces.iterdir() if not each.name.startswith(".")]
 
 
 def copies_of(settings: LazySettings, tmp_path: Path) -> Path:

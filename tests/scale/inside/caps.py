@@ -80,9 +80,10 @@ def test_a_cap_on_what_begins_locks_no_table(
     make_agent: MakeAgent,  # noqa: F811
     environment: Environment,  # noqa: F811
 ):
-    here = {"actor": alice, "environment": environment, "limit": 100}
+    here: dict[str, Any] = {"actor": alice, "environment": environment, "limit": 100}
     version = make_agent("Clerk", provider="demo").current
     pipelines = line("A"), line("B")
+    assert version is not None
     add_cases()
     ways: list[Callable[[], object]] = [
         lambda: begin(cap=100),
