@@ -10,8 +10,10 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.models import Agent, AgentVersion
@@ -56,6 +58,7 @@ ANSWER = 50_000
 AT_A_TIME = 200
 """Trials that one sweep looks at."""
 FAULT = "A fault in this server kept it from being tried."
+DELETED = "Its conversation was deleted."
 OVER = ("budget_reached", "retries_exhausted")
 """Stops that say nothing of the agent."""
 
@@ -68,6 +71,7 @@ def start_due(evaluation_id: int) -> None:
 
 def _start_one(evaluation_id: int) -> bool:
     with transaction.atomic():
+        _hold_first(Evaluation.objects.filter(pk=evaluation_id).values("root"))
         evaluation = (
             Evaluation.objects.select_for_update(of=("self",))
             .select_related(
@@ -84,6 +88,9 @@ def _start_one(evaluation_id: int) -> bool:
         if evaluation is None:
             return False
         trials = Trial.objects.filter(evaluation=evaluation)
+        trials.filter(state__in=Trial.OPEN, conversation=None).update(
+            state=Trial.State.BROKEN, problem=DELETED, ended_at=timezone.now()
+        )
         under_way = trials.filter(state__in=Trial.OPEN).count()
         if under_way >= evaluation.parallel:
             return False
@@ -109,6 +116,13 @@ def _start_one(evaluation_id: int) -> bool:
                 logger.exception("trial %s could not begin", trial.pk)
             _end(trial, Trial.State.BROKEN, problem=words)
         return True
+
+
+def _hold_first(*keys: QuerySet[Any]) -> None:
+    """Conversations are locked before an evaluation, from its root down: so does whoever deletes them."""
+    locked = Conversation.objects.select_for_update(of=("self",), no_key=True)
+    for key in keys:
+        locked.filter(pk__in=key).first()
 
 
 def _begin(evaluation: Evaluation, trial: Trial, uid: str) -> None:
@@ -183,6 +197,8 @@ def _choose_skills(evaluation: Evaluation, conversation: Conversation) -> None:
 def conclude(trial_id: int, facts: Facts) -> int | None:
     """Ask judges, or say what came of it; then the evaluation, which may go on. None: nothing to do now."""
     with transaction.atomic():
+        known = Trial.objects.filter(pk=trial_id)
+        _hold_first(known.values("evaluation__root"), known.values("conversation"))
         rows = Trial.objects.select_for_update(of=("self",)).filter(
             pk=trial_id, state__in=Trial.OPEN
         )

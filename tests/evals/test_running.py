@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from conversations.actions.conversations import delete_conversation
 from conversations.actions.redacting import redact_content
 from conversations.models import Conversation, Event
 from evals.actions.evaluations import start_evaluation
 from evals.checks.facts import Facts
 from evals.collecting import collect
-from evals.models import CachedReply
+from evals.models import CachedReply, Evaluation
 from evals.running import LOOK, conclude, look_again, start_due
 from jobs.dispatch import dispatch
 from jobs.engine import engine
@@ -264,3 +265,22 @@ def test_a_judges_log_keeps_what_nobody_took_out(try_it, add_cases, alice):
     first = trial.conversation.events.filter(type="agent.message").order_by("seq").first()
     redact_content(actor=alice, conversation=trial.conversation, event_uid=first.uid)
     assert "Good morning" in str([row.payload for row in judge.events.all()])
+
+
+def test_an_evaluation_whose_conversations_are_deleted_comes_to_its_end(try_it, add_cases, alice):
+    add_cases(spec("greets"), spec("waits"))
+    evaluation = try_it()
+    still()
+    greets, waits = evaluation.trials.order_by("id")
+    Evaluation.objects.update(state="running", ended_at=None)
+    evaluation.trials.filter(pk=greets.pk).update(state="judging")
+    evaluation.trials.filter(pk=waits.pk).update(state="waiting", conversation=None)
+
+    delete_conversation(actor=alice, conversation=evaluation.root)
+    look_again()
+
+    ended(evaluation)
+    assert states(evaluation) == ["broken", "broken"]
+    greets.refresh_from_db()
+    assert greets.problem == "Its conversation was deleted."
+    assert greets.ended_at is not None

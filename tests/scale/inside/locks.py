@@ -12,9 +12,14 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
+from agents.models import Environment
 from conversations import backgroundrows
 from conversations.actions.redacting import redact_content
 from conversations.models import BackgroundCommand, Conversation
+from evals import running as running_trials
+from evals.actions.evaluations import start_evaluation
+from evals.checks.facts import Facts
+from evals.models import Evaluation, Judgement, Suite
 from harness.errors import Conflict
 from pipelines import running as running_pipelines
 from pipelines.models import PipelineRun
@@ -24,6 +29,7 @@ from schedules.models import OrderRun, StandingOrder
 from tests.comparisons.conftest import Compare, Line, compare, line  # noqa: F401 - fixtures
 from tests.conversations.conftest import (  # noqa: F401 - fixtures
     Converse,
+    MakeAgent,
     converse,
     environment,
     make_agent,
@@ -31,6 +37,7 @@ from tests.conversations.conftest import (  # noqa: F401 - fixtures
     still_engine,
     until,
 )
+from tests.evals.conftest import add_cases, spec, suite  # noqa: F401 - fixtures
 from tests.patience import PATIENCE
 from tests.pipelines.conftest import (  # noqa: F401 - fixtures
     QUESTION,
@@ -161,6 +168,57 @@ def test_a_step_of_a_pipeline_that_begins_while_its_run_is_deleted_does_not_dead
         beginning.result(PATIENCE)
     assert not Conversation.objects.exists()
     assert not PipelineRun.objects.exists()
+
+
+@pytest.mark.parametrize("at", ["beginning", "concluding"])
+def test_a_trial_that_begins_or_is_judged_while_its_evaluation_is_deleted_does_not_deadlock(
+    alice: User,
+    environment: Environment,  # noqa: F811
+    make_agent: MakeAgent,  # noqa: F811
+    add_cases: Callable[..., Suite],  # noqa: F811
+    at: str,
+):
+    judge = {"type": "judge", "rubric": "Is it kind?"}
+    script = {"replies": [{"say": "Good morning"}], "judge": ['{"reason": "kind", "points": 4}']}
+    add_cases(spec(checks=[judge], script=script))
+    version = make_agent("Clerk", provider="demo").current
+    assert version is not None
+    evaluation = start_evaluation(
+        actor=alice,
+        suite=Suite.objects.get(),
+        version=version,
+        environment=environment,
+        scripted=True,
+    )
+    until(lambda: evaluation.trials.filter(state="passed").exists())
+    still()
+    trial = evaluation.trials.get()
+    Evaluation.objects.update(state="running", ended_at=None)
+    again = "waiting" if at == "beginning" else "running"
+    evaluation.trials.update(state=again, ended_at=None)
+    Judgement.objects.all().delete()
+    locked = threading.Event()
+
+    def delete() -> None:
+        with transaction.atomic():
+            held = Conversation.objects.select_for_update().get(pk=evaluation.root_id)
+            locked.set()
+            until(somebody_waits_for_a_lock)
+            held.delete()
+
+    def go_on() -> None:
+        facts = Facts(answer="", stop="end_turn")
+        assert locked.wait(PATIENCE)
+        if at == "beginning":
+            running_trials.start_due(evaluation.pk)
+        else:
+            running_trials.conclude(trial.pk, facts)
+
+    with ThreadPoolExecutor(2) as threads:
+        deleting, going = (threads.submit(in_a_thread(work)) for work in (delete, go_on))
+        deleting.result(PATIENCE)
+        going.result(PATIENCE)
+    assert not Conversation.objects.exists()
 
 
 def test_a_step_of_a_pipeline_that_begins_while_words_are_taken_out_is_asked_without_them(
