@@ -48,8 +48,9 @@ def _note(instance: Conversation | StoredFile, **_kwargs: Any) -> None:
 
 @contextmanager
 def unless_begun(uid: str) -> Iterator[None]:
-    """What is put into the workspace of a conversation that is to begin goes again, however this ends, unless
-    `begun` was told in a transaction that succeeded. Not to be entered from within one."""
+    """What is put into the workspace of a conversation that is to begin, or stored as an upload of that id, goes
+    again, however this ends, unless `begun` was told in a transaction that succeeded. Not to be entered from
+    within one."""
     Removal.objects.create(uid=uid, not_before=timezone.now() + UNDER_WAY)
     try:
         yield
@@ -59,9 +60,9 @@ def unless_begun(uid: str) -> Iterator[None]:
 
 
 def begun(uid: str) -> None:
-    """Its files stay. In the transaction that makes it; Conflict where they may be gone by now."""
+    """Its files stay. In the transaction that makes its row; Conflict where they may be gone by now."""
     if not Removal.objects.filter(uid=uid, path="").delete()[0]:
-        raise Conflict(_("Copying the files took too long."), hint=_("Try again."))
+        raise Conflict(_("Storing the files took too long."), hint=_("Try again."))
 
 
 def clear(uids: Iterable[str]) -> None:

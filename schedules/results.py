@@ -25,8 +25,10 @@ from django.utils.translation import gettext as _
 
 from accounts.languages import language_of
 from accounts.models import User
+from conversations import removals
 from conversations.actions.stored_files import remove_files, store_file
 from conversations.models import Conversation, StoredFile
+from conversations.models.stored_file import new_file_id
 from harness.errors import Invalid, LimitReached, NotFound, TooLarge
 from jobs.apart import each_apart
 from jobs.dispatch import dispatch
@@ -205,7 +207,8 @@ def answer_of(run: OrderRun) -> str:
 
 
 def _store(delivery_id: int) -> None:
-    with transaction.atomic():
+    file_uid = new_file_id()
+    with removals.unless_begun(file_uid), transaction.atomic():
         # Its answer is copied: whoever takes that out holds the run first as well (`forgetting`).
         runs = OrderRun.objects.select_for_update(of=("self",), no_key=True)
         runs.filter(deliveries=delivery_id).first()
@@ -230,6 +233,7 @@ def _store(delivery_id: int) -> None:
                         filename=name_of(run),
                         mime_type=TEXT_TYPE,
                         chunks=[answer.encode("utf-8", "replace")],
+                        noted=file_uid,
                     )
             except (Invalid, LimitReached, NotFound, TooLarge):
                 _settle(delivery, State.FAILED, Why.ROOM)

@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from functools import partial
 from typing import BinaryIO
@@ -24,7 +25,7 @@ from accounts.persons import sharing_place, whose_place
 from conversations import removals
 from conversations.actions.files import Upload, add_files, require_files_here
 from conversations.actions.own import require_own
-from conversations.models import Conversation, FileResource, ForeignMark, Removal, StoredFile
+from conversations.models import Conversation, FileResource, ForeignMark, StoredFile
 from conversations.models.stored_file import new_file_id
 from conversations.storedbytes import path_of
 from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
@@ -49,8 +50,10 @@ def store_file(
     chunks: Iterable[bytes],
     expires_in: timedelta | None = None,
     source: str = "",
+    noted: str | None = None,
 ) -> StoredFile:
-    """Keep a file, for so long if it is said. `source`: see the model.
+    """Keep a file, for so long if it is said. `source`: see the model. Within a transaction it is `noted`
+    before, by an id of its own in `removals.unless_begun`.
 
     Raises NotFound, Invalid for its name, TooLarge past AGENTSITE_FILE_BYTES, and LimitReached when the
     files of the actor, counted with all who share her place, would exceed AGENTSITE_FILES_BYTES."""
@@ -59,12 +62,11 @@ def store_file(
     filename = _clean_name(filename)
     place = whose_place(actor)
     held = _held_in(place)
-    uid = new_file_id()
+    uid = noted or new_file_id()
     path = path_of(uid)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
-    Removal.objects.create(uid=uid, not_before=timezone.now() + removals.UNDER_WAY)
-    try:
+    with removals.unless_begun(uid) if noted is None else nullcontext():
         with path.open("xb") as out:
             path.chmod(0o600)
             for chunk in chunks:
@@ -80,8 +82,7 @@ def store_file(
             list(rows.order_by("pk"))
             _require_still_there(actor, organisation)
             _check_size(size, _held_in(place))
-            if not Removal.objects.filter(uid=uid).delete()[0]:
-                raise Conflict(_("The upload took too long."), hint=_("Send the file again."))
+            removals.begun(uid)
             return StoredFile.objects.create(
                 uid=uid,
                 organisation=organisation,
@@ -93,9 +94,6 @@ def store_file(
                 source=source[:300],
                 expires_at=timezone.now() + expires_in if expires_in is not None else None,
             )
-    except BaseException:
-        removals.clear([uid])
-        raise
 
 
 def open_file(*, actor: User, file: StoredFile) -> BinaryIO:

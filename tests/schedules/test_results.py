@@ -3,6 +3,8 @@ not."""
 
 from __future__ import annotations
 
+import os
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,7 +23,7 @@ from accounts.models import Membership, Organisation, User
 from conversations.actions.redacting import redact_content
 from conversations.actions.sharing import unshare_conversation
 from conversations.log import append
-from conversations.models import Conversation, Event, Share, StoredFile
+from conversations.models import Conversation, Event, Removal, Share, StoredFile
 from conversations.storedbytes import path_of
 from harness.content import Text
 from harness.errors import Conflict, Invalid, NotFound
@@ -339,6 +341,28 @@ def test_who_stores_an_answer_and_who_takes_it_out_hold_the_run_first(
         n for n, sql in enumerate(gone) if 'FROM "schedules_orderrun"' in sql and " ASC" in sql
     )
     assert first < next(n for n, sql in enumerate(gone) if 'FROM "schedules_delivery"' in sql)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_while_an_answer_is_stored_a_note_says_what_goes_if_the_process_dies(
+    make_order: MakeOrder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(make_order(result_files=1))
+    noted: list[str] = []
+
+    def look() -> None:
+        noted.extend(Removal.objects.values_list("uid", flat=True))
+        connection.close()
+
+    def fsync(_file: int) -> None:
+        looking = threading.Thread(target=look)
+        looking.start()
+        looking.join()
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    results.send_waiting()
+    assert noted == [StoredFile.objects.get().uid]
+    assert not Removal.objects.exists()
 
 
 def test_nobody_outside_is_a_reader_and_no_number_of_files_is_too_large(
