@@ -48,7 +48,7 @@ def _note(instance: Conversation | StoredFile, **_kwargs: Any) -> None:
 
 @contextmanager
 def unless_begun(uid: str) -> Iterator[None]:
-    """What is put into the workspace of a conversation that is to begin, or stored as an upload of that id, goes
+    """What is put into the workspace of a conversation that is to begin, or stored as such an upload, goes
     again, however this ends, unless `begun` was told in a transaction that succeeded. Not to be entered from
     within one."""
     Removal.objects.create(uid=uid, not_before=timezone.now() + UNDER_WAY)
