@@ -1,7 +1,8 @@
 """Reads a document and makes its passages, in the background and in small transactions.
 
-What was found before is found until the new edition is whole; then the old one goes. A process that dies
-in the midst leaves a row that the sweep takes up again, a few times: the document may be what it died of.
+What was found before is found until the new edition is whole; then the old one goes, and the claim with it.
+A process that dies in the midst leaves a row that the sweep takes up again, a few times: the document may be
+what it died of.
 At no time more than one document's text, whose length is bounded, and one batch of passages are held.
 """
 
@@ -10,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Q, Window
+from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
@@ -47,6 +48,8 @@ def index_document(document_id: int) -> None:
     """Make it findable as it is now; nothing where somebody else is at it, or nothing is to be done."""
     claimed = None if _give_up(document_id) else _claim(document_id)
     if claimed is None:
+        if _claim_old(document_id):
+            _clear(document_id)
         return
     try:
         with opened_for(("documents", claimed.collection.organisation_id)):
@@ -77,7 +80,10 @@ def index_document(document_id: int) -> None:
 
 
 def sweep(at_once: int = AT_ONCE) -> None:
-    """Have read what waits and nobody reads: of everybody one, then of everybody the next."""
+    """Have read what waits and nobody reads: of everybody one, then of everybody the next. Have removed what
+    was left of older editions."""
+    for key in _with_old(timezone.now()).values_list("pk", flat=True)[:at_once]:
+        dispatch(INDEX, document_id=key)
     stale = Q(claimed_at=None) | Q(claimed_at__lt=timezone.now() - LEASE)
     rows = Document.objects.filter(stale, state__in=[State.WAITING, State.READING])
     whose = [F("collection__organisation"), F("collection__owner")]
@@ -85,6 +91,16 @@ def sweep(at_once: int = AT_ONCE) -> None:
     keys = rows.annotate(turn=turn).order_by("turn", "pk").values_list("pk", flat=True)
     for key in keys[:at_once]:
         dispatch(INDEX, document_id=key)
+
+
+def _with_old(now: datetime) -> QuerySet[Document]:
+    """Those that are read, and by whose readers older passages were not removed."""
+    return Document.objects.filter(state=State.READY, claimed_at__lt=now - LEASE)
+
+
+def _claim_old(document_id: int) -> bool:
+    now = timezone.now()
+    return bool(_with_old(now).filter(pk=document_id).update(claimed_at=now))
 
 
 def _give_up(document_id: int) -> bool:
@@ -182,12 +198,15 @@ def _fail(document: Document, code: str, problem: str) -> None:
 
 
 def _end(document: Document, **fields: object) -> None:
-    """As long as it is still ours: who changed it meanwhile has it read anew."""
+    """As long as it is still ours: who changed it meanwhile has it read anew. One that was read stays claimed
+    until its older passages are gone."""
+    ready = fields["state"] == State.READY
     with transaction.atomic():
+        now = timezone.now()
         ended = Document.objects.filter(_mine(document)).update(
-            **fields, claimed_at=None, updated_at=timezone.now()
+            **fields, claimed_at=now if ready else None, updated_at=now
         )
-        if ended and fields["state"] == State.READY:
+        if ended and ready:
             DocumentBody.objects.filter(document=document).delete()
 
 
@@ -197,6 +216,7 @@ def _clear(document_id: int) -> None:
     old = Passage.objects.filter(document=document_id, edition__lt=edition or 0)
     while keys := list(old.values_list("pk", flat=True)[:BATCH]):
         Passage.objects.filter(pk__in=keys).delete()
+    Document.objects.filter(pk=document_id, state=State.READY).update(claimed_at=None)
 
 
 class Superseded(AgentError):

@@ -155,7 +155,12 @@ class Document(models.Model):
                 fields=["claimed_at"],
                 name="document_to_read",
                 condition=Q(state__in=["waiting", "reading"]),
-            )
+            ),
+            models.Index(
+                fields=["claimed_at"],
+                name="document_to_clear",
+                condition=Q(state="ready", claimed_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:
