@@ -4,12 +4,14 @@ all. Programs begin theirs in `programs.actions.sessions`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from django.db import transaction
 
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment
+from conversations import removals
 from conversations.actions.attachments import check_attachments
 from conversations.actions.choosing import Wish, overrides_for
 from conversations.actions.conversations import create_conversation
@@ -17,7 +19,6 @@ from conversations.actions.lending import lend_vaults
 from conversations.actions.messages import post_message
 from conversations.models import Conversation
 from harness.ids import new_conversation_id
-from tools_app.workspace import remove_workspace
 
 
 def begin_conversation(
@@ -39,27 +40,25 @@ def begin_conversation(
     were."""
     check_attachments(actor=actor, organisation=organisation, uids=files)
     uid = new_conversation_id()
-    try:
-        with transaction.atomic():
-            conversation = create_conversation(
-                actor=actor,
-                organisation=organisation,
-                agent=agent,
-                environment=environment,
-                features=features,
-                overrides=_wished(actor, organisation, agent, wish),
-                uid=uid,
-            )
-            if vault_uids:
-                lend_vaults(actor=actor, conversation=conversation, vault_uids=vault_uids)
-            if first is not None:
-                first(conversation)
-            if text.strip() or files:
-                post_message(actor=actor, conversation=conversation, text=text, files=files)
-    except BaseException:
-        if files or first is not None:
-            remove_workspace(uid)
-        raise
+    copies = bool(files) or first is not None
+    with removals.unless_begun(uid) if copies else nullcontext(), transaction.atomic():
+        conversation = create_conversation(
+            actor=actor,
+            organisation=organisation,
+            agent=agent,
+            environment=environment,
+            features=features,
+            overrides=_wished(actor, organisation, agent, wish),
+            uid=uid,
+        )
+        if vault_uids:
+            lend_vaults(actor=actor, conversation=conversation, vault_uids=vault_uids)
+        if first is not None:
+            first(conversation)
+        if text.strip() or files:
+            post_message(actor=actor, conversation=conversation, text=text, files=files)
+        if copies:
+            removals.begun(uid)
     return conversation
 
 

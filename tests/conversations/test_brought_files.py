@@ -17,6 +17,7 @@ from django.utils import timezone
 from accounts.models import Organisation, User
 from agents.models import Environment
 from conversations import removals
+from conversations.actions.beginning import begin_conversation
 from conversations.actions.stored_files import delete_file, store_file
 from conversations.models import Conversation, FileResource, ForeignMark, Removal, StoredFile
 from conversations.ratelimits import count_message
@@ -176,6 +177,26 @@ def test_a_copy_that_took_longer_than_any_may_begins_nothing(
         Removal.objects.all().delete()
         with pytest.raises(Conflict, match="too long"):
             begin(brought=brought)
+
+
+@pytest.mark.django_db
+def test_what_a_person_begins_with_is_noted_until_it_has_begun(
+    place: dict[str, Any], make_agent: MakeAgent, workspaces: Path
+) -> None:
+    agent = make_agent(provider="scripted", model="none")
+    seen: list[list[str]] = []
+
+    def look(conversation: Conversation) -> None:
+        (workspace_for(conversation.uid) / "a.txt").write_text("a")
+        seen.append(left(workspaces))
+
+    session = begin_conversation(agent=agent, features={}, first=look, **place)
+    assert seen == [[session.uid, session.uid]]
+    assert left(workspaces) == [session.uid]
+    with pytest.raises(Invalid):
+        begin_conversation(agent=agent, features={}, first=look, text="x" * 10**6, **place)
+    assert len(seen) == 2
+    assert left(workspaces) == [session.uid]
 
 
 @pytest.fixture
