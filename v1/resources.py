@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.authentication import Caller
-from conversations.actions.stored_files import add_resource, remove_resource
 from conversations.models import Conversation, FileResource
 from harness.errors import NotFound
+from programs.actions.resources import add_resource, remove_resource
 from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted
 from recall.models import Access, AttachedStore
 from wire.ids import session_uid

@@ -1,4 +1,4 @@
-"""Files that programs upload once and put into conversations, each as a copy in the workspace.
+"""Files that programs upload once, to put them into conversations (`programs.actions.resources`).
 
 The bytes lie where `storedbytes` says. Those whose row goes, or never came, are removed by `removals`.
 """
@@ -23,19 +23,15 @@ from django.utils.translation import gettext as _
 from accounts.models import Membership, Organisation, User
 from accounts.persons import sharing_place, whose_place
 from conversations import removals
-from conversations.actions.files import Upload, add_files, require_files_here
-from conversations.actions.own import require_own
 from conversations.models import Conversation, FileResource, ForeignMark, StoredFile
 from conversations.models.stored_file import new_file_id
 from conversations.storedbytes import path_of
-from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
-from tools_app.workspace import Entry, Workspace, workspace_for
+from harness.errors import Invalid, LimitReached, NotFound, TooLarge
 
 CHUNK = 1024 * 1024
 UPLOADS = "uploads"
 """Folder of the workspace that copies go to unless the program says otherwise."""
 NAME_LIMIT = 255
-RESOURCES = 500
 AT_A_TIME = 200
 """Expired files that one sweep removes; the next one goes on."""
 _TYPE = re.compile(r"[\w.+-]{1,63}/[\w.+-]{1,63}", re.ASCII)
@@ -133,73 +129,6 @@ def remove_files(files: Iterable[StoredFile]) -> int:
             transaction.on_commit(partial(removals.clear, [file.uid]))
         removed += 1
     return removed
-
-
-def add_resource(
-    *, actor: User, conversation: Conversation, file_uid: str, path: str = ""
-) -> FileResource:
-    """Copy a file into the workspace. `path` is relative to it; empty: `uploads/` and its name.
-
-    Raises NotFound for a file or conversation that is not the actor's, Conflict for a path that is
-    taken, TooLarge above the environment's upload limit, Invalid for an impossible path.
-    """
-    require_own(actor, conversation)
-    require_files_here(conversation)
-    file = (
-        StoredFile.objects.visible_to(actor)
-        .filter(uid=file_uid, organisation=conversation.organisation)
-        .first()
-    )
-    if file is None:
-        raise NotFound(_("There is no such file."))
-    folder, _slash, name = (path or f"{UPLOADS}/{file.filename}").rpartition("/")
-    _require_room(conversation)
-    # Before the row and not with it: that the file is foreign is known before anybody can read it.
-    with open_file(actor=actor, file=file) as source:
-        upload = Upload(name=name, size=file.size, chunks=chunks_of(source))
-        stored = add_files(actor=actor, conversation=conversation, uploads=[upload], folder=folder)[
-            0
-        ]
-    try:
-        require_free(path, stored)
-        with transaction.atomic():
-            Conversation.objects.select_for_update(no_key=True).filter(pk=conversation.pk).first()
-            _require_room(conversation)
-            return FileResource.objects.create(
-                conversation=conversation, file=file, file_uid=file.uid, path=stored.path
-            )
-    except Exception:
-        Workspace(workspace_for(conversation.uid)).remove(stored.path)
-        raise
-
-
-def require_free(path: str, stored: Entry) -> None:
-    """Conflict where another file has the `path` that was wanted, if one was."""
-    if path and stored.path != path.strip("/"):
-        raise Conflict(
-            _("There is a file of this name already."),
-            hint=_("Choose another mount_path, or leave it out."),
-        )
-
-
-def _require_room(conversation: Conversation) -> None:
-    if FileResource.objects.filter(conversation=conversation).count() >= RESOURCES:
-        raise too_many()
-
-
-def too_many() -> LimitReached:
-    words = _("A session has at most %(limit)d resources.") % {"limit": RESOURCES}
-    return LimitReached(words, hint=_("Delete some first."))
-
-
-def remove_resource(*, actor: User, conversation: Conversation, resource: FileResource) -> None:
-    """Take the copy out of the workspace again."""
-    require_own(actor, conversation)
-    if resource.conversation_id != conversation.pk:
-        raise NotFound(_("There is no such resource."))
-    with transaction.atomic():
-        FileResource.objects.filter(pk=resource.pk).delete()
-        Workspace(workspace_for(conversation.uid)).remove(resource.path)
 
 
 def forget_copies(conversation: Conversation, file_uids: Sequence[str]) -> None:

@@ -16,18 +16,12 @@ from accounts.models import Organisation, User
 from agents.models import Environment
 from conversations import removals
 from conversations.actions.files import Upload, check_size, require_files_in
-from conversations.actions.stored_files import (
-    RESOURCES,
-    UPLOADS,
-    chunks_of,
-    open_file,
-    require_free,
-    too_many,
-)
+from conversations.actions.stored_files import UPLOADS, chunks_of, open_file
 from conversations.models import Conversation, FileResource, ForeignMark, StoredFile
 from conversations.ratelimits import require_room
 from harness.errors import NotFound
 from harness.ids import new_conversation_id
+from programs.actions.resources import RESOURCES, require_free, too_many
 from tools_app.provenance import UPLOADED
 from tools_app.workspace import Entry, Workspace, workspace_for
 

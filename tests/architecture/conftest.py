@@ -20,7 +20,7 @@ from brief.models import Brief
 from comparisons.models import Comparison
 from conversations.actions.files import Upload
 from conversations.actions.links import make_link
-from conversations.actions.stored_files import add_resource, store_file
+from conversations.actions.stored_files import store_file
 from conversations.log import append
 from conversations.models import Conversation, Share
 from documents.actions.collections import create_collection
@@ -46,6 +46,7 @@ from notices.stopping import stop_link
 from pipelines.actions.definitions import save_pipeline
 from pipelines.files import read_pipeline
 from pipelines.models import PipelineRun
+from programs.actions.resources import add_resource
 from prompts.actions.prompts import create_prompt
 from prompts.models import PromptSource, PulledLabel
 from schedules.actions.orders import create_order

@@ -161,11 +161,12 @@ NEED_NOT = {
         conversations/preferences.put_away_first_steps
         conversations/preferences.set_defaults
         accounts/languages.set_language
-        conversations/stored_files.add_resource
         conversations/stored_files.delete_file
-        conversations/stored_files.remove_resource
         conversations/stored_files.store_file
         conversations/tickets.issue_ticket
+        programs/bringing.bring_files
+        programs/resources.add_resource
+        programs/resources.remove_resource
         conversations/wakes.drop_wake
         conversations/wakes.hasten_wake
         conversations/wakes.put_off_wake

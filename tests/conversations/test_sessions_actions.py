@@ -15,10 +15,8 @@ from agents.models import Environment
 from conversations.actions.conversations import archive_conversation
 from conversations.actions.metadata import note_conversation
 from conversations.actions.stored_files import (
-    add_resource,
     delete_file,
     open_file,
-    remove_resource,
     store_file,
 )
 from conversations.models import Conversation, Event, FileResource, StoredFile
@@ -38,6 +36,7 @@ from harness.events import (
     UserMessage,
     UserToolConfirmation,
 )
+from programs.actions.resources import add_resource, remove_resource
 from programs.actions.sending import send_events
 from programs.actions.sessions import begin_session, cap_session, require_at_rest
 from providers.scripted import call, reply

@@ -45,7 +45,6 @@ from conversations.actions import (
     reverting,
     setaside,
     sharing,
-    stored_files,
     tickets,
     together,
 )
@@ -59,7 +58,7 @@ from harness.events import InputTaken, UserMessage
 from harness.history import Entry
 from keeping.actions import feedback, pinning, pins, seen, tags
 from mcpservers.actions import attaching as servers
-from programs.actions import sending, sessions
+from programs.actions import resources, sending, sessions
 from recall.actions import attaching, switching
 from receipts.actions import receipts
 from skills_app.actions.releases import ask_for_release, decide_release
@@ -273,13 +272,13 @@ def table(alice: User, conversation: Conversation, asked: Approval) -> dict[str,
         ),
         "sharing.shares_of": ("viewer", partial(sharing.shares_of, **of)),
         "sharing.people_to_share_with": ("owner", partial(sharing.people_to_share_with, **of)),
-        "stored_files.add_resource": (
+        "resources.add_resource": (
             "owner",
-            partial(stored_files.add_resource, file_uid="file_x", **of),
+            partial(resources.add_resource, file_uid="file_x", **of),
         ),
-        "stored_files.remove_resource": (
+        "resources.remove_resource": (
             "owner",
-            partial(stored_files.remove_resource, resource=resource, **of),
+            partial(resources.remove_resource, resource=resource, **of),
         ),
         "adding.add_skill": (
             "owner",

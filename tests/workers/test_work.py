@@ -21,11 +21,12 @@ from conversations.actions.conversations import delete_conversation
 from conversations.actions.deciding import decide_call
 from conversations.actions.files import Upload, add_files
 from conversations.actions.messages import post_message, stop
-from conversations.actions.stored_files import add_resource, store_file
+from conversations.actions.stored_files import store_file
 from conversations.models import Conversation
 from harness.content import Base64Source, Image, text_of
 from harness.errors import Conflict, Forbidden, Invalid, NotAwaited, NotFound, WorkLost
 from harness.events import UserToolResult
+from programs.actions.resources import add_resource
 from providers.scripted import reply
 from tests.chat.drawing import before_query
 from tests.conversations.conftest import rested, until

@@ -1,0 +1,83 @@
+"""Uploads of which programs put a copy into a session's workspace after it has begun, or take it out again."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from conversations.actions.files import Upload, add_files, require_files_here
+from conversations.actions.own import require_own
+from conversations.actions.stored_files import UPLOADS, chunks_of, open_file
+from conversations.models import Conversation, FileResource, StoredFile
+from harness.errors import Conflict, LimitReached, NotFound
+from tools_app.workspace import Entry, Workspace, workspace_for
+
+RESOURCES = 500
+
+
+def add_resource(
+    *, actor: User, conversation: Conversation, file_uid: str, path: str = ""
+) -> FileResource:
+    """Copy a file into the workspace. `path` is relative to it; empty: `uploads/` and its name.
+
+    Raises NotFound for a file or conversation that is not the actor's, Conflict for a path that is
+    taken, TooLarge above the environment's upload limit, Invalid for an impossible path.
+    """
+    require_own(actor, conversation)
+    require_files_here(conversation)
+    file = (
+        StoredFile.objects.visible_to(actor)
+        .filter(uid=file_uid, organisation=conversation.organisation)
+        .first()
+    )
+    if file is None:
+        raise NotFound(_("There is no such file."))
+    folder, _slash, name = (path or f"{UPLOADS}/{file.filename}").rpartition("/")
+    _require_room(conversation)
+    # Before the row and not with it: that the file is foreign is known before anybody can read it.
+    with open_file(actor=actor, file=file) as source:
+        upload = Upload(name=name, size=file.size, chunks=chunks_of(source))
+        stored = add_files(actor=actor, conversation=conversation, uploads=[upload], folder=folder)[
+            0
+        ]
+    try:
+        require_free(path, stored)
+        with transaction.atomic():
+            Conversation.objects.select_for_update(no_key=True).filter(pk=conversation.pk).first()
+            _require_room(conversation)
+            return FileResource.objects.create(
+                conversation=conversation, file=file, file_uid=file.uid, path=stored.path
+            )
+    except Exception:
+        Workspace(workspace_for(conversation.uid)).remove(stored.path)
+        raise
+
+
+def require_free(path: str, stored: Entry) -> None:
+    """Conflict where another file has the `path` that was wanted, if one was."""
+    if path and stored.path != path.strip("/"):
+        raise Conflict(
+            _("There is a file of this name already."),
+            hint=_("Choose another mount_path, or leave it out."),
+        )
+
+
+def _require_room(conversation: Conversation) -> None:
+    if FileResource.objects.filter(conversation=conversation).count() >= RESOURCES:
+        raise too_many()
+
+
+def too_many() -> LimitReached:
+    words = _("A session has at most %(limit)d resources.") % {"limit": RESOURCES}
+    return LimitReached(words, hint=_("Delete some first."))
+
+
+def remove_resource(*, actor: User, conversation: Conversation, resource: FileResource) -> None:
+    """Take the copy out of the workspace again."""
+    require_own(actor, conversation)
+    if resource.conversation_id != conversation.pk:
+        raise NotFound(_("There is no such resource."))
+    with transaction.atomic():
+        FileResource.objects.filter(pk=resource.pk).delete()
+        Workspace(workspace_for(conversation.uid)).remove(resource.path)
