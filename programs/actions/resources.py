@@ -1,4 +1,4 @@
-"""Uploads of which programs put a copy into a session's workspace after it has begun, or take it out again."""
+"""Uploads that programs put into a session that has begun, as copies in its workspace, or take out again."""
 
 from __future__ import annotations
 
