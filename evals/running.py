@@ -197,8 +197,8 @@ def _choose_skills(evaluation: Evaluation, conversation: Conversation) -> None:
 def conclude(trial_id: int, facts: Facts) -> int | None:
     """Ask judges, or say what came of it; then the evaluation, which may go on. None: nothing to do now."""
     with transaction.atomic():
-        known = Trial.objects.filter(pk=trial_id)
-        _hold_first(known.values("evaluation__root"), known.values("conversation"))
+        wanted = Trial.objects.filter(pk=trial_id)
+        _hold_first(wanted.values("evaluation__root"), wanted.values("conversation"))
         rows = Trial.objects.select_for_update(of=("self",)).filter(
             pk=trial_id, state__in=Trial.OPEN
         )

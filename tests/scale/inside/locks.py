@@ -192,7 +192,8 @@ def test_a_trial_that_begins_or_is_judged_while_its_evaluation_is_deleted_does_n
     )
     until(lambda: evaluation.trials.filter(state="passed").exists())
     still()
-    trial = evaluation.trials.get()
+    trial, root = evaluation.trials.get(), evaluation.root
+    assert root is not None
     Evaluation.objects.update(state="running", ended_at=None)
     again = "waiting" if at == "beginning" else "running"
     evaluation.trials.update(state=again, ended_at=None)
@@ -201,7 +202,7 @@ def test_a_trial_that_begins_or_is_judged_while_its_evaluation_is_deleted_does_n
 
     def delete() -> None:
         with transaction.atomic():
-            held = Conversation.objects.select_for_update().get(pk=evaluation.root_id)
+            held = Conversation.objects.select_for_update().get(pk=root.pk)
             locked.set()
             until(somebody_waits_for_a_lock)
             held.delete()
