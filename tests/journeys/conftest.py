@@ -27,7 +27,8 @@ Visit = Callable[..., Person]
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
-    made, left = [], []
+    made: list[pytest.Item] = []
+    left: list[pytest.Item] = []
     for item in items:
         is_journey = here in item.path.parents
         if is_journey:
