@@ -18,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, Max, OuterRef
+from django.db.models import Exists, Max, OuterRef, Q
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
 from django.utils.translation import gettext as _
@@ -29,17 +29,17 @@ from harness.events import Event as EventValue
 from harness.rules import LevelledRule
 from jobs.prepared import Prepared
 from memory.access import Author
-from memory.actions.memories import change_memory, create_memory, delete_memory
-from memory.actions.suggesting import suggest_change
+from memory.actions.memories import delete_memory
 from memory.models import AuthorKind, Memory, MemoryStore
 from memory.writing import CONTENT_LIMIT, sha_of
 from sandbox.contract import Mount
 from tools_app.removing import remove_tree
 from tools_app.workspace import Workspace
 
+from .changes import change_in, create_in
 from .models import Access, AttachedStore
 from .reach import reach_of
-from .strangers import commands_may_bring_them, has_strangers_words, mark_as_strangers
+from .strangers import commands_may_bring_them, has_strangers_words
 
 logger = logging.getLogger(__name__)
 
@@ -219,47 +219,33 @@ def _keep(
             problems.append(UNNAMED if untrusted else told)
         elif memory is None or memory.sha256 != there[path]:
             try:
-                with transaction.atomic():
-                    if memory is None:
-                        memory = create_memory(
-                            actor=actor,
-                            store=store,
-                            path=path,
-                            content=content,
-                            author=author,
-                            source_conversation=conversation.uid,
-                            source_agent=conversation.agent_version.agent.uid,
-                            untrusted=untrusted,
-                        )
-                    elif untrusted:
-                        suggest_change(
-                            actor=actor,
-                            memory=memory,
-                            content=content,
-                            author=author,
-                            source_conversation=conversation.uid,
-                        )
-                    else:
-                        change_memory(actor=actor, memory=memory, content=content, author=author)
-                    if untrusted:
-                        mark_as_strangers(conversation, attached, path)
+                if memory is None:
+                    create_in(conversation, attached, path, content, untrusted=untrusted)
+                else:
+                    change_in(conversation, attached, memory, content, untrusted=untrusted)
             except AgentError as problem:
                 problems.append(UNNAMED if untrusted else f"{path}: {problem.message}")
 
 
-def shown_in(conversation: Conversation, store: MemoryStore) -> list[Memory]:
+def shown_in(
+    conversation: Conversation, store: MemoryStore, path: str | None = None
+) -> list[Memory]:
     """Those of a store that it was given, without what strangers wrote elsewhere and nobody confirmed. A
-    change that was suggested here stands in the place of what it is for, with the path of that."""
+    change that was suggested here stands in the place of what it is for, with the path of that. `path`: the
+    one that is found there."""
+    rows = store.memories.all()
+    if path is not None:
+        rows = rows.filter(Q(path=path) | Q(supersedes__path=path))
     seen = {
         each.pk: each
-        for each in store.memories.all()
+        for each in rows
         if not each.waits or each.source_conversation == conversation.uid
     }
     for each in list(seen.values()):
         key = each.supersedes_id
         if key is not None and key in seen and each.is_suggestion:
             each.path = seen.pop(key).path
-    return list(seen.values())
+    return [each for each in seen.values() if path is None or each.path == path]
 
 
 def _lay_out(

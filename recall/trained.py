@@ -19,11 +19,12 @@ from memory.access import Author
 from memory.actions.memories import change_memory, delete_memory
 from memory.models import AuthorKind, Memory
 
+from .changes import change_in, create_in
 from .models import Access, AttachedStore
 from .mounted import attached_to, follow_changes, shown_in, writable
-from .strangers import mark_as_strangers, require_asked
+from .strangers import has_strangers_words, mark_as_strangers, require_asked
 from .tools import EXTRA
-from .writing import WRITING, change_in, create_in
+from .writing import WRITING
 
 SCHEMA = "memory_20250818"
 ROOT = "/memories"
@@ -101,6 +102,16 @@ class _Work:
         if found[0].path != place.path:
             raise ToolError(f"The path {place.shown} is not a file.")
         return found[0]
+
+    def change(self, place: _Place, memory: Memory, content: str) -> None:
+        change_in(
+            self.conversation,
+            place.attached,
+            memory,
+            content,
+            untrusted=has_strangers_words(self.conversation),
+            expected_sha256=memory.sha256,
+        )
 
 
 def _missing(path: str) -> ToolError:
@@ -221,8 +232,14 @@ def _create(work: _Work, arguments: Mapping[str, Any]) -> str:
     place = work.to_write(arguments["path"])
     if work.below(place):
         raise ToolError(f"File {place.shown} already exists")
-    text, call = arguments["file_text"], work.context.call_id
-    create_in(work.conversation, place.attached, place.path, text, call=call)
+    create_in(
+        work.conversation,
+        place.attached,
+        place.path,
+        arguments["file_text"],
+        untrusted=has_strangers_words(work.conversation),
+        call=work.context.call_id,
+    )
     return f"File created successfully at: {place.shown}"
 
 
@@ -240,7 +257,7 @@ def _str_replace(work: _Work, arguments: Mapping[str, Any]) -> ToolOutput:
             f"{', '.join(map(str, _places(memory.content, old)))}. Please ensure it is unique"
         )
     content = f"{before}{arguments['new_str']}{behind}"
-    change_in(work.conversation, place.attached, memory, content, memory.sha256)
+    work.change(place, memory, content)
     lines = content.split("\n")
     first = before.count("\n") + 1
     last = first + arguments["new_str"].count("\n")
@@ -269,7 +286,7 @@ def _insert(work: _Work, arguments: Mapping[str, Any]) -> str:
         )
     lines.insert(line, arguments["insert_text"].removesuffix("\n"))
     content = "\n".join(lines) + "\n"
-    change_in(work.conversation, place.attached, memory, content, memory.sha256)
+    work.change(place, memory, content)
     return f"The file {place.shown} has been edited."
 
 

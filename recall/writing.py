@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import transaction
-
 from conversations.models import Conversation
 from harness.errors import AgentError, ToolError
 from harness.tools import Effect, Tool, ToolContext
-from memory.access import Author
-from memory.actions.memories import change_memory, create_memory
-from memory.actions.suggesting import suggest_change
-from memory.models import AuthorKind, Memory
+from memory.models import Memory
 
+from .changes import change_in, create_in
 from .models import Access, AttachedStore
 from .mounted import attached_to, follow_changes, shown_in
-from .strangers import has_strangers_words, mark_as_strangers
+from .strangers import has_strangers_words
 from .tools import EXTRA
 
 WAITS = "Others are told of it once the person has confirmed it, because strangers' words were read here."
@@ -31,11 +27,22 @@ def write(context: ToolContext, arguments: dict[str, Any]) -> str:
             f"{memory.path} is there already; its content_sha256 is {memory.sha256}.",
             hint="Read it, then give that as expected_sha256, or use edit_memory.",
         )
+    untrusted = has_strangers_words(conversation)
     try:
         if memory is None:
-            memory = create_in(conversation, attached, path, content, call=context.call_id)
+            call = context.call_id
+            memory = create_in(
+                conversation, attached, path, content, untrusted=untrusted, call=call
+            )
         else:
-            memory = change_in(conversation, attached, memory, content, expected)
+            memory = change_in(
+                conversation,
+                attached,
+                memory,
+                content,
+                untrusted=untrusted,
+                expected_sha256=expected,
+            )
     except AgentError as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
     return _kept(conversation, attached, path, memory)
@@ -54,7 +61,14 @@ def edit(context: ToolContext, arguments: dict[str, Any]) -> str:
         )
     content = memory.content.replace(old, new)
     try:
-        memory = change_in(conversation, attached, memory, content, memory.sha256)
+        memory = change_in(
+            conversation,
+            attached,
+            memory,
+            content,
+            untrusted=has_strangers_words(conversation),
+            expected_sha256=memory.sha256,
+        )
     except AgentError as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
     return _kept(conversation, attached, arguments["path"], memory)
@@ -71,68 +85,14 @@ def _attached(context: ToolContext, uid: str) -> tuple[Conversation, AttachedSto
 
 
 def _at(conversation: Conversation, attached: AttachedStore, path: str) -> Memory | None:
-    shown = shown_in(conversation, attached.store)
-    return next((each for each in shown if each.path == path), None)
+    shown = shown_in(conversation, attached.store, path)
+    return next(iter(shown), None)
 
 
 def _kept(conversation: Conversation, attached: AttachedStore, path: str, memory: Memory) -> str:
     follow_changes(conversation, attached)
     told = f"{path} is kept; its content_sha256 is {memory.sha256}."
     return f"{told} {WAITS}" if memory.waits else told
-
-
-def create_in(
-    conversation: Conversation, attached: AttachedStore, path: str, content: str, *, call: str
-) -> Memory:
-    """A memory that its agent wrote; where strangers' words were read it waits for a person. Raises as
-    `create_memory`."""
-    untrusted = has_strangers_words(conversation)
-    with transaction.atomic():
-        memory = create_memory(
-            actor=conversation.owner,
-            store=attached.store,
-            path=path,
-            content=content,
-            author=Author(AuthorKind.SESSION, conversation.uid),
-            source_conversation=conversation.uid,
-            source_event=call,
-            source_agent=conversation.agent_version.agent.uid,
-            untrusted=untrusted,
-        )
-        if untrusted:
-            mark_as_strangers(conversation, attached, path)
-    return memory
-
-
-def change_in(
-    conversation: Conversation,
-    attached: AttachedStore,
-    memory: Memory,
-    content: str,
-    expected_sha256: str | None,
-) -> Memory:
-    """Another text of one that is shown there; where strangers' words were read it waits for a person, beside
-    what others are told. Raises as `change_memory`."""
-    author = Author(AuthorKind.SESSION, conversation.uid)
-    if not has_strangers_words(conversation):
-        return change_memory(
-            actor=conversation.owner,
-            memory=memory,
-            content=content,
-            expected_sha256=expected_sha256,
-            author=author,
-        )
-    with transaction.atomic():
-        waiting = suggest_change(
-            actor=conversation.owner,
-            memory=memory,
-            content=content,
-            expected_sha256=expected_sha256,
-            author=author,
-            source_conversation=conversation.uid,
-        )
-        mark_as_strangers(conversation, attached, memory.path)
-    return waiting
 
 
 _PLACE = {

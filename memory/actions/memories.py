@@ -108,6 +108,8 @@ def redact_version(
 def require_unchanged(memory: Memory, expected: str | None) -> None:
     """Raises MemoryChanged unless it has the expected content; None: whatever it says."""
     if expected is not None and expected != sha_of(memory.content):
-        raise MemoryChanged(
-            _("It was changed meanwhile."), hint=_("Read it again, and decide anew.")
-        )
+        raise changed_meanwhile()
+
+
+def changed_meanwhile() -> MemoryChanged:
+    return MemoryChanged(_("It was changed meanwhile."), hint=_("Read it again, and decide anew."))

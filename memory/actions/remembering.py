@@ -20,7 +20,7 @@ from accounts.permissions import require_member
 from audit.models import AuditEntry
 from harness.errors import Forbidden, Invalid, TooLarge
 from memory.access import Author, author_of, held_memory, held_store, require_in_force
-from memory.actions.memories import MemoryChanged
+from memory.actions.memories import changed_meanwhile
 from memory.auditing import about_store
 from memory.keys import alike_in, clean_key
 from memory.models import Kind, Memory, MemoryStore
@@ -181,9 +181,7 @@ def confirm_memory(*, actor: User, memory: Memory, version_uid: str) -> Memory:
         if actor.is_service:
             raise Forbidden(_("A person confirms memories."), hint=_("Ask one to do it."))
         if held.version_uid != version_uid:
-            raise MemoryChanged(
-                _("It was changed meanwhile."), hint=_("Read it again, and decide anew.")
-            )
+            raise changed_meanwhile()
         return _confirm(held, actor)
 
 
