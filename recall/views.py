@@ -25,6 +25,7 @@ from decay.statistics import statistics_of
 from harness.errors import AgentError, NotFound
 from memory.access import may_write
 from memory.actions import remembering
+from memory.actions.memories import MemoryChanged
 from memory.models import Memory, MemoryVersion
 from reading.unseen import visible
 
@@ -99,7 +100,14 @@ def act(request: SignedInRequest, uid: str, what: str) -> HttpResponse:
             remembering.mark_memory(actor=actor, memory=memory, pinned=what == "pin")
         case "confirm":
             version_uid = request.POST.get("version_uid", "")
-            remembering.confirm_memory(actor=actor, memory=memory, version_uid=version_uid)
+            try:
+                remembering.confirm_memory(actor=actor, memory=memory, version_uid=version_uid)
+            except MemoryChanged as problem:
+                messages.error(request, problem.words)
+                memory = _find(request, uid)
+                return _show(
+                    request, memory, CorrectionForm({"text": text_shown(memory)}), status=409
+                )
             messages.success(request, _("Agents may use it from now on."))
         case "forget":
             remembering.forget_memory(actor=actor, memory=memory)

@@ -38,7 +38,12 @@ def test_a_yes_on_a_page_is_to_the_version_that_it_showed(alice, acme, client_of
     nothing: dict[str, str] = {}
     change_memory(actor=alice, memory=memory, content="Pay to mallory.", author=AGENT)
     for given in (read, nothing):
-        assert page.post(f"{one}confirm/", given).status_code == 409
+        refused = page.post(f"{one}confirm/", given)
+        assert refused.status_code == 409
+        assert "Pay to mallory." in (said := refused.content.decode()), (
+            "to be read and decided anew"
+        )
+        assert "It was changed meanwhile." in said
     memory.refresh_from_db()
     assert memory.waits
     page.post(f"{one}confirm/", yes_in(page.get(one).content.decode()))
