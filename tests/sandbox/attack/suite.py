@@ -149,7 +149,9 @@ async def _judge(one: Case | Scene, backend: SandboxBackend, world: World, repor
                 one.script(world), policy, world.mounts(), timeout=one.timeout
             )
             escaped = one.escaped(world, result)
-            tried = TRIED in result.stdout.text or not one.ends
+            # Where everything of the command is killed for its memory, that tells that it was tried.
+            out_of_memory = result.killed_by == "memory" and Guarantee.MEMORY_TOTAL in one.needs
+            tried = TRIED in result.stdout.text or out_of_memory or not one.ends
             said = _said(result)
     except Unavailable as refusal:
         report.refused[one.name] = refusal.message
