@@ -13,7 +13,7 @@ from tests.journeys.forms import in_form
 from tests.journeys.test_attachments import NOTES, chips, choose
 
 
-@in_form("phone", "light")
+@in_form("light", "phone")
 def test_a_message_goes_out_from_the_first_page_and_later_ones_name_files(
     visit: Visit, service: Any, kind: dict[str, bool]
 ):

@@ -17,6 +17,7 @@ export class Mentions {
     this.timer = 0;
     this.asked = 0;
     this.offered = [];
+    this.offeredFor = "";
     box.setAttribute("aria-autocomplete", "list");
     box.setAttribute("aria-controls", list.id);
     box.addEventListener("input", () => this.look());
@@ -54,6 +55,7 @@ export class Mentions {
     const found = await this.found(begun);
     if (turn !== this.asked || !found || !this.begun) return;
     const { paths, attachables, commands } = found;
+    this.offeredFor = begun.text;
     if (commands) return this.offer(commands.filter(does).map(named));
     const files = paths.map((path) => ({ label: path, path }));
     this.offer([...files, ...attachables.map((each) => ({ ...each, attachable: true }))]);
@@ -124,9 +126,16 @@ export class Mentions {
     else if (event.key === "ArrowUp") this.mark(place - 1);
     else if (event.key === "Escape") this.close();
     else if ((event.key === "Enter" || event.key === "Tab") && !event.shiftKey) {
+      // Quicker than the list: what it offers for what stood there before is not what is meant.
+      if (!this.stillFits(this.offered[place])) return this.close();
       this.choose(options[place]);
     } else return;
     event.preventDefault();
+  }
+
+  stillFits({ label }) {
+    const typed = this.begun?.text ?? "";
+    return typed === this.offeredFor || label.toLowerCase().includes(typed.toLowerCase());
   }
 
   choose(option) {
