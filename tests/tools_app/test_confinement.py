@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -226,6 +227,8 @@ def tried(use: Callable[[], Any], *, enough: int) -> list[Any]:
             results.append(use())
         except Declined:
             refused += 1
+            # So quick that it may fall within one swap, again and again.
+            time.sleep(0.000_05)
         if len(results) >= enough and refused >= enough:
             return results
     raise AssertionError(f"no race: {len(results)} went well, {refused} were refused")

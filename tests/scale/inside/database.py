@@ -18,8 +18,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def our_connections() -> int:
+    """Without the server's own: autovacuum looks into a database when it likes."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND backend_type = 'client backend'"
+        )
         return int(cursor.fetchone()[0])
 
 
