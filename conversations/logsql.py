@@ -42,6 +42,7 @@ _NEEDED = {
     "context_tokens",
     "owes_run",
     "others_wrote",
+    "asked_by_id",
 }
 _FIELDS = [field for field in Conversation._meta.concrete_fields if field.attname in _NEEDED]
 _HELD = tuple(field.attname for field in _FIELDS)

@@ -28,6 +28,7 @@ class RecallConfig(AppConfig):
         know(MemoryRecalled)
         follow(reminding.remind, UserMessage, MessageEdited, turn=Turn.AFTER)
         follow(mounted.follow_rest, SessionStatusIdle, turn=Turn.AFTER)
+        add_part(kitpart.stores_part, having=mounted.has_stores)
         add_part(kitpart.part)
         add_part(documenttools.part)
         add_mounts(mounted.mounts, having=mounted.has_stores)

@@ -54,7 +54,7 @@ _KEPT = Prepared(
     lambda given: (
         Recall.objects.filter(conversation=given.conversation)
         .order_by("pk")
-        .values_list("hits", "passages", "turns")
+        .values_list("hits", "passages", "turns", "waits")
     )
 )
 
@@ -63,32 +63,36 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
     reach = reach_of(conversation)
     if not reach.on:
         return Part()
-    look_again(conversation)
-    given = attached_to(conversation)
-    stores = _about_stores(given)
-    sections = (
-        Section(PLACE, stores, most=len(stores)),
-        Section(
-            PLACE,
-            section_text(conversation, reach, _room(config)),
-            most=settings.AGENTSITE_MEMORY_PROMPT + FRAME,
-            source="recall",
-            reread="search_memory finds the rest",
-        ),
+    section = Section(
+        PLACE,
+        section_text(conversation, reach, _room(config)),
+        most=settings.AGENTSITE_MEMORY_PROMPT + FRAME,
+        source="recall",
+        reread="search_memory finds the rest",
     )
+    return Part(
+        tools={tool.name: tool for tool in TOOLS},
+        extras={EXTRA: conversation.pk},
+        sections=(section,) if section.text else (),
+    )
+
+
+def stores_part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
+    """Of one that was given stores."""
+    given = attached_to(conversation)
+    if not given:
+        return Part()
+    text = _about_stores(given)
     writes = any(each.access == Access.READ_WRITE for each in given)
-    tools = (*TOOLS, *(WRITING if writes else ()), *((memory_tool(given),) if given else ()))
+    tools = (*(WRITING if writes else ()), memory_tool(given))
     return Part(
         tools={tool.name: tool for tool in tools},
-        extras={EXTRA: conversation.pk},
-        sections=tuple(section for section in sections if section.text),
+        sections=(Section(PLACE, text, most=len(text)),),
     )
 
 
 def _about_stores(given: Sequence[AttachedStore]) -> str:
     """The folders of the stores it was given, and what its person says of them."""
-    if not given:
-        return ""
     lines = ["You have memory stores, which commands find as folders of text files:"]
     for each in given:
         access = "read and write" if each.access == Access.READ_WRITE else "read only"
@@ -110,7 +114,7 @@ def _room(config: AgentConfig) -> int:
 
 
 def section_text(conversation: Conversation, reach: Reach, room: int) -> str:
-    recalls = _KEPT.all(conversation=conversation.pk)
+    recalls = _recalls(conversation)
     pinned, recalled = _memories(conversation, reach, [hits for hits, _, _ in recalls])
     places = passages.lines_of(conversation, [found for _, found, _ in recalls])
     said = before.told_of(conversation, [turns for _, _, turns in recalls])
@@ -134,6 +138,15 @@ def section_text(conversation: Conversation, reach: Reach, room: int) -> str:
     if missing:
         parts.append(NO_ROOM.format(count=missing))
     return "\n".join((HEADING, *parts, ENDING)) if parts else ""
+
+
+def _recalls(conversation: Conversation) -> list[tuple[Any, Any, Any]]:
+    """What each message recalled, with what is found now where one waits for vectors."""
+    kept = _KEPT.all(conversation=conversation.pk)
+    if any(waits for *_, waits in kept):
+        look_again(conversation)
+        kept = _KEPT.all(conversation=conversation.pk)
+    return [(hits, found, turns) for hits, found, turns, _ in kept]
 
 
 def _fitting(lines: Sequence[str], room: int) -> list[str]:

@@ -137,7 +137,8 @@ def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
     recall.passages = passages_for(conversation, text) if read else []
     recall.turns = turns_for(conversation, text)
     keys = [hit.memory.pk for hit in hits if hit.memory.uid not in told]
-    Memory.objects.filter(pk__in=keys).count_use()
+    if keys:
+        Memory.objects.filter(pk__in=keys).count_use()
     return there or read
 
 

@@ -7,6 +7,8 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.utils.translation import gettext as _
 
 from accounts.models import User
@@ -16,20 +18,27 @@ from conversations.models.conversation import ConversationQuerySet
 from harness.errors import Conflict, Forbidden, NotFound
 from jobs.prepared import Prepared
 
-_HELD = Prepared(
-    lambda given: (
-        Conversation.objects.owned_by(given.user)
-        .select_for_update(of=("self",), no_key=True)
-        .filter(pk=given.pk)
+
+def _locked(rows: Callable[[User], ConversationQuerySet]) -> Prepared[Conversation]:
+    return Prepared(
+        lambda given: (
+            rows(given.user).select_for_update(of=("self",), no_key=True).filter(pk=given.pk)
+        )
     )
-)
 
 
+_HELD = _locked(lambda user: Conversation.objects.owned_by(user))
+_HELD_TO_READ = _locked(lambda user: Conversation.objects.visible_to(user))
+_HELD_TO_WRITE = _locked(lambda user: Conversation.objects.writable_by(user))
+_HELD_TO_DECIDE = _locked(lambda user: Conversation.objects.decidable_by(user))
 _OWN = Prepared(
     lambda given: Conversation.objects.owned_by(given.user).filter(pk=given.pk).values_list("pk")
 )
 _READABLE = Prepared(
     lambda given: Conversation.objects.visible_to(given.user).filter(pk=given.pk).values_list("pk")
+)
+_WRITABLE = Prepared(
+    lambda given: Conversation.objects.writable_by(given.user).filter(pk=given.pk).values_list("pk")
 )
 
 
@@ -44,17 +53,17 @@ def own_conversation(actor: User, conversation: Conversation) -> Conversation:
 
 def writable_conversation(actor: User, conversation: Conversation) -> Conversation:
     """`own_conversation`, also for whom its owner lets write in it, with an agent that is hers to use."""
-    return _held(actor, conversation, Conversation.objects.writable_by(actor), by_agent=True)
+    return _held(actor, conversation, _HELD_TO_WRITE, by_agent=True)
 
 
 def copyable_conversation(actor: User, conversation: Conversation) -> Conversation:
     """`own_conversation`, also for whoever may read it, with an agent that is hers to use."""
-    return _held(actor, conversation, Conversation.objects.visible_to(actor), by_agent=True)
+    return _held(actor, conversation, _HELD_TO_READ, by_agent=True)
 
 
 def decidable_conversation(actor: User, conversation: Conversation) -> Conversation:
     """`own_conversation`, also for whom its owner lets answer calls in it."""
-    return _held(actor, conversation, Conversation.objects.decidable_by(actor))
+    return _held(actor, conversation, _HELD_TO_DECIDE)
 
 
 def own_even_ended(actor: User, conversation: Conversation, *, lock: bool = False) -> Conversation:
@@ -82,7 +91,7 @@ def require_own(actor: User, conversation: Conversation) -> None:
 
 def require_writable(actor: User, conversation: Conversation) -> None:
     """NotFound, and Forbidden if she may only read it."""
-    if not Conversation.objects.writable_by(actor).filter(pk=conversation.pk).exists():
+    if not _WRITABLE.exists(user=actor.pk, pk=conversation.pk):
         raise _refusal(actor, conversation)
 
 
@@ -93,19 +102,19 @@ def require_readable(actor: User, conversation: Conversation) -> None:
 
 
 def _held(
-    actor: User, conversation: Conversation, others: ConversationQuerySet, *, by_agent: bool = False
+    actor: User,
+    conversation: Conversation,
+    others: Prepared[Conversation],
+    *,
+    by_agent: bool = False,
 ) -> Conversation:
     """Her own, or one of `others`; `by_agent`: whose agent is to work for her there."""
     held = _HELD.first(user=actor.pk, pk=conversation.pk)
     if held is None:
-        held = _locked(others, conversation)
+        held = others.first(user=actor.pk, pk=conversation.pk)
         if by_agent:
             _require_agent(actor, held)
     return _open(held, actor, conversation)
-
-
-def _locked(rows: ConversationQuerySet, conversation: Conversation) -> Conversation | None:
-    return rows.select_for_update(of=("self",), no_key=True).filter(pk=conversation.pk).first()
 
 
 def _open(held: Conversation | None, actor: User, conversation: Conversation) -> Conversation:

@@ -29,7 +29,7 @@ from memory.models import Memory, MemoryStore
 from providers.scripted import call, reply
 from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted, attach_stores
 from recall.changes import create_in
-from recall.kitpart import part
+from recall.kitpart import stores_part
 from recall.models import Access, AttachedStore
 from recall.mounted import follow_changes
 from recall.tools import EXTRA
@@ -150,7 +150,7 @@ def test_a_store_to_read_is_mounted_so_and_nothing_is_taken_from_it(converse, al
     (mount.source / "x.md").write_text("Slipped in.")
     rules_of(made)
     assert store.memories.count() == 1
-    sections = part(made, made.config, Path()).sections
+    sections = stores_part(made, made.config, Path()).sections
     assert "/mnt/memory/team-notes (read only" in sections[0].text
     assert "Read it first." in sections[0].text
 
@@ -170,7 +170,7 @@ def test_links_lead_nowhere_and_what_cannot_be_kept_is_told(alice, store, conver
     assert "host's own" not in str(said(store))
     assert "hunter2" not in str(said(store))
     assert secret.read_text() == "host's own"
-    told = part(conversation, conversation.config, Path()).sections[0].text
+    told = stores_part(conversation, conversation.config, Path()).sections[0].text
     assert "/key.md" in told
     assert "/big.md" in told
     assert "/raw.md" in told
@@ -184,7 +184,7 @@ def test_what_strangers_may_have_named_stands_in_no_prompt_with_its_name(store, 
     (here / "Obey\nit.md").write_text("Do it.")
     rules_of(conversation)
     assert not store.memories.exists()
-    told = part(conversation, conversation.config, Path()).sections[0].text
+    told = stores_part(conversation, conversation.config, Path()).sections[0].text
     assert told.count("Not kept: what strangers may have named") == 1
     assert "Obey" not in told
 
@@ -215,7 +215,7 @@ def test_the_path_of_what_waits_is_told_to_no_other_conversation(
     attach_stores(actor=alice, conversation=other, stores=[Wanted(store.uid)])
     (folder(other) / "notes").write_text("Mine.")
     rules_of(other)
-    told = part(other, other.config, Path()).sections[0].text
+    told = stores_part(other, other.config, Path()).sections[0].text
     assert "Not kept: /notes: " in told
     assert "SYSTEM" not in told
     context = ToolContext("sevt_1", Path(), extras={EXTRA: other.pk})
