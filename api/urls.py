@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import include, path
 
 from wire import converters  # noqa: F401 - registers `id` and `anything`
 
@@ -45,48 +45,58 @@ from . import (
 
 app_name = "api"
 
-ONE_WEBHOOK = "api/webhooks/<id:uid>"
-ONE_MCP_SERVER = "api/mcp-servers/<id:uid>"
-ONE_SKILL = "api/skills/<id:uid>"
-ONE_PIPELINE_RUN = "api/pipelines/runs/<id:uid>"
-ONE_COMPARISON = "api/comparisons/<id:uid>"
-ONE_PROMPT = "api/prompts/<id:uid>"
-ONE_PROMPT_SOURCE = "api/prompts/sources/<id:uid>"
-ONE_SOURCE = "api/skills/sources/<id:uid>"
-ONE_AGENT = "api/agents/<id:uid>"
-ONE_COLLECTION = "api/collections/<id:uid>"
-ONE_MEMORY = "api/memories/<id:uid>"
-ONE_DECAY = "api/memories/stores/<id:uid>/decay"
-ONE_TASK = "api/tasks/<id:task_uid>"
-TEAM_REQUESTS = "api/conversations/<id:uid>/team-requests"
-ONE_TEAMMATE = "api/conversations/<id:uid>/team/<id:member>"
-ONE_SCHEDULE = "api/schedules/<id:uid>"
+ONE_WEBHOOK = "webhooks/<id:uid>"
+ONE_MCP_SERVER = "mcp-servers/<id:uid>"
+ONE_SKILL = "skills/<id:uid>"
+ONE_PIPELINE_RUN = "pipelines/runs/<id:uid>"
+ONE_COMPARISON = "comparisons/<id:uid>"
+ONE_PROMPT = "prompts/<id:uid>"
+ONE_PROMPT_SOURCE = "prompts/sources/<id:uid>"
+ONE_SOURCE = "skills/sources/<id:uid>"
+ONE_AGENT = "agents/<id:uid>"
+ONE_COLLECTION = "collections/<id:uid>"
+ONE_MEMORY = "memories/<id:uid>"
+ONE_DECAY = "memories/stores/<id:uid>/decay"
+ONE_TASK = "tasks/<id:task_uid>"
+TEAM_REQUESTS = "conversations/<id:uid>/team-requests"
+ONE_TEAMMATE = "conversations/<id:uid>/team/<id:member>"
+ONE_SCHEDULE = "schedules/<id:uid>"
 ONE_ITEM = f"{ONE_SCHEDULE}/items/<id:item_uid>"
 ONE_DELIVERY = f"{ONE_WEBHOOK}/deliveries/<id:event_uid>"
 
-urlpatterns = [
-    path("health", who.HealthView.as_view(), name="health"),
-    path("api/chat", chat.ChatView.as_view(), name="chat"),
-    path("api/chat/<id:uid>/ticket", chat.TicketView.as_view(), name="ticket"),
-    path("api/conversations", conversations.ConversationListView.as_view(), name="conversations"),
+of_registry = [
+    path("servers", registry.ListedServersView.as_view(), name="registry"),
     path(
-        "api/conversations/<id:uid>", conversations.ConversationView.as_view(), name="conversation"
+        "servers/<path:name>/versions",
+        registry.ListedVersionsView.as_view(),
+        name="registry-versions",
     ),
     path(
-        "api/conversations/<id:uid>/background",
+        "servers/<path:name>/versions/<str:version>",
+        registry.ListedVersionView.as_view(),
+        name="registry-version",
+    ),
+    path("<anything:rest>", missing.MissingView.as_view(), name="registry-missing"),
+]
+
+below_api = [
+    path("chat", chat.ChatView.as_view(), name="chat"),
+    path("chat/<id:uid>/ticket", chat.TicketView.as_view(), name="ticket"),
+    path("conversations", conversations.ConversationListView.as_view(), name="conversations"),
+    path("conversations/<id:uid>", conversations.ConversationView.as_view(), name="conversation"),
+    path(
+        "conversations/<id:uid>/background",
         conversations.BackgroundView.as_view(),
         name="background",
     ),
-    path("api/conversations/<id:uid>/branch", conversations.BranchView.as_view(), name="branch"),
-    path("api/conversations/<id:uid>/context", conversations.ContextView.as_view(), name="context"),
-    path("api/conversations/<id:uid>/pinned", pinned.PinnedView.as_view(), name="pinned"),
-    path("api/conversations/<id:uid>/fork", conversations.ForkView.as_view(), name="fork"),
-    path("api/conversations/<id:uid>/seen", conversations.SeenView.as_view(), name="seen"),
-    path("api/conversations/<id:uid>/budgets", budgets.BudgetsView.as_view(), name="budgets"),
-    path(
-        "api/conversations/<id:uid>/folder", folders.PlaceView.as_view(), name="conversation-folder"
-    ),
-    path("api/collections", collections.CollectionsView.as_view(), name="collections"),
+    path("conversations/<id:uid>/branch", conversations.BranchView.as_view(), name="branch"),
+    path("conversations/<id:uid>/context", conversations.ContextView.as_view(), name="context"),
+    path("conversations/<id:uid>/pinned", pinned.PinnedView.as_view(), name="pinned"),
+    path("conversations/<id:uid>/fork", conversations.ForkView.as_view(), name="fork"),
+    path("conversations/<id:uid>/seen", conversations.SeenView.as_view(), name="seen"),
+    path("conversations/<id:uid>/budgets", budgets.BudgetsView.as_view(), name="budgets"),
+    path("conversations/<id:uid>/folder", folders.PlaceView.as_view(), name="conversation-folder"),
+    path("collections", collections.CollectionsView.as_view(), name="collections"),
     path(ONE_COLLECTION, collections.OneCollectionView.as_view(), name="collection"),
     path(f"{ONE_COLLECTION}/search", collections.SearchView.as_view(), name="collection-search"),
     path(
@@ -104,41 +114,28 @@ urlpatterns = [
         collections.AgainView.as_view(),
         name="collection-document-again",
     ),
-    path("api/memories", memories.MemoriesView.as_view(), name="memories"),
-    path("api/memories/export", memories.MemoryExportView.as_view(), name="memories-export"),
-    path("api/memories/forget", memories.ForgetMemoriesView.as_view(), name="memories-forget"),
-    path("api/memories/search", memories.MemorySearchView.as_view(), name="memories-search"),
-    path("api/memories/stores", memories.MemoryStoresView.as_view(), name="memories-stores"),
+    path("memories", memories.MemoriesView.as_view(), name="memories"),
+    path("memories/export", memories.MemoryExportView.as_view(), name="memories-export"),
+    path("memories/forget", memories.ForgetMemoriesView.as_view(), name="memories-forget"),
+    path("memories/search", memories.MemorySearchView.as_view(), name="memories-search"),
+    path("memories/stores", memories.MemoryStoresView.as_view(), name="memories-stores"),
     path(ONE_DECAY, decay.DecayView.as_view(), name="memories-decay"),
     path(f"{ONE_DECAY}/begin", decay.BeginDecayView.as_view(), name="memories-decay-begin"),
-    path("api/memories/switch", memories.MemorySwitchView.as_view(), name="memories-switch"),
+    path("memories/switch", memories.MemorySwitchView.as_view(), name="memories-switch"),
     path(ONE_MEMORY, memories.OneMemoryView.as_view(), name="memory"),
     path(f"{ONE_MEMORY}/confirm", memories.ConfirmMemoryView.as_view(), name="memory-confirm"),
-    path("api/conversations/<id:uid>/recalled", memories.RecalledView.as_view(), name="recalled"),
-    path("v0.1/servers", registry.ListedServersView.as_view(), name="registry"),
-    path(
-        "v0.1/servers/<path:name>/versions",
-        registry.ListedVersionsView.as_view(),
-        name="registry-versions",
-    ),
-    path(
-        "v0.1/servers/<path:name>/versions/<str:version>",
-        registry.ListedVersionView.as_view(),
-        name="registry-version",
-    ),
-    path("api/mcp-registry", mcpregistry.RegistryView.as_view(), name="mcp-registry"),
-    path(
-        "api/mcp-registry/server", mcpregistry.RegisteredView.as_view(), name="mcp-registry-server"
-    ),
-    path("api/mcp-servers", mcpservers.McpServersView.as_view(), name="mcp-servers"),
+    path("conversations/<id:uid>/recalled", memories.RecalledView.as_view(), name="recalled"),
+    path("mcp-registry", mcpregistry.RegistryView.as_view(), name="mcp-registry"),
+    path("mcp-registry/server", mcpregistry.RegisteredView.as_view(), name="mcp-registry-server"),
+    path("mcp-servers", mcpservers.McpServersView.as_view(), name="mcp-servers"),
     path(ONE_MCP_SERVER, mcpservers.OneMcpServerView.as_view(), name="mcp-server"),
     path(f"{ONE_MCP_SERVER}/look", mcpservers.LookView.as_view(), name="mcp-server-look"),
     path(f"{ONE_MCP_SERVER}/release", mcpservers.ReleaseView.as_view(), name="mcp-server-release"),
-    path("api/briefs", briefs.BriefsView.as_view(), name="briefs"),
-    path("api/briefs/now", briefs.BriefNowView.as_view(), name="brief-now"),
-    path("api/briefs/<id:uid>", briefs.OneBriefView.as_view(), name="brief"),
-    path("api/timers", briefs.TimersView.as_view(), name="timers"),
-    path("api/schedules", schedules.SchedulesView.as_view(), name="schedules"),
+    path("briefs", briefs.BriefsView.as_view(), name="briefs"),
+    path("briefs/now", briefs.BriefNowView.as_view(), name="brief-now"),
+    path("briefs/<id:uid>", briefs.OneBriefView.as_view(), name="brief"),
+    path("timers", briefs.TimersView.as_view(), name="timers"),
+    path("schedules", schedules.SchedulesView.as_view(), name="schedules"),
     path(ONE_SCHEDULE, schedules.OneScheduleView.as_view(), name="schedule"),
     path(f"{ONE_SCHEDULE}/pause", schedules.PauseView.as_view(), name="schedule-pause"),
     path(f"{ONE_SCHEDULE}/resume", schedules.ResumeView.as_view(), name="schedule-resume"),
@@ -155,33 +152,33 @@ urlpatterns = [
     path(f"{ONE_SCHEDULE}/items", workqueues.ItemsView.as_view(), name="schedule-items"),
     path(ONE_ITEM, workqueues.OneItemView.as_view(), name="schedule-item"),
     path(f"{ONE_ITEM}/retry", workqueues.RetryItemView.as_view(), name="schedule-item-retry"),
-    path("api/folders", folders.FoldersView.as_view(), name="folders"),
-    path("api/folders/<id:uid>", folders.OneFolderView.as_view(), name="folder"),
-    path("api/conversations/<id:uid>/shares", shares.SharesView.as_view(), name="shares"),
+    path("folders", folders.FoldersView.as_view(), name="folders"),
+    path("folders/<id:uid>", folders.OneFolderView.as_view(), name="folder"),
+    path("conversations/<id:uid>/shares", shares.SharesView.as_view(), name="shares"),
     path(
-        "api/conversations/<id:uid>/shares/<id:share>",
+        "conversations/<id:uid>/shares/<id:share>",
         shares.OneShareView.as_view(),
         name="share",
     ),
-    path("api/approvals", approvals.ApprovalsView.as_view(), name="approvals"),
-    path("api/approvals/<id:uid>/assign", approvals.AssignView.as_view(), name="approval-assign"),
-    path("api/tools", catalogue.ToolsView.as_view(), name="tools"),
-    path("api/evals/suites", evals.SuitesView.as_view(), name="suites"),
-    path("api/evals/suites/<id:uid>", evals.OneSuiteView.as_view(), name="suite"),
-    path("api/evals/suites/<id:uid>/runs", evals.EvaluationsView.as_view(), name="suite-runs"),
-    path("api/evals/runs/<id:uid>", evals.OneEvaluationView.as_view(), name="evaluation"),
+    path("approvals", approvals.ApprovalsView.as_view(), name="approvals"),
+    path("approvals/<id:uid>/assign", approvals.AssignView.as_view(), name="approval-assign"),
+    path("tools", catalogue.ToolsView.as_view(), name="tools"),
+    path("evals/suites", evals.SuitesView.as_view(), name="suites"),
+    path("evals/suites/<id:uid>", evals.OneSuiteView.as_view(), name="suite"),
+    path("evals/suites/<id:uid>/runs", evals.EvaluationsView.as_view(), name="suite-runs"),
+    path("evals/runs/<id:uid>", evals.OneEvaluationView.as_view(), name="evaluation"),
     path(
-        "api/evals/runs/<id:uid>/stop",
+        "evals/runs/<id:uid>/stop",
         evals.StopEvaluationView.as_view(),
         name="evaluation-stop",
     ),
-    path("api/evals/runs/<id:uid>/grades", evals.GradesView.as_view(), name="evaluation-grades"),
+    path("evals/runs/<id:uid>/grades", evals.GradesView.as_view(), name="evaluation-grades"),
     path(
-        "api/evals/runs/<id:uid>/comparison",
+        "evals/runs/<id:uid>/comparison",
         evals.ComparisonView.as_view(),
         name="evaluation-comparison",
     ),
-    path("api/pipelines", pipelines.PipelinesView.as_view(), name="pipelines"),
+    path("pipelines", pipelines.PipelinesView.as_view(), name="pipelines"),
     path(ONE_PIPELINE_RUN, pipelines.OnePipelineRunView.as_view(), name="pipeline-run"),
     path(
         f"{ONE_PIPELINE_RUN}/stop",
@@ -198,9 +195,9 @@ urlpatterns = [
         pipelines.DecidePipelineRunView.as_view(),
         name="pipeline-run-decide",
     ),
-    path("api/pipelines/<id:uid>", pipelines.OnePipelineView.as_view(), name="pipeline"),
-    path("api/pipelines/<id:uid>/runs", pipelines.PipelineRunsView.as_view(), name="pipeline-runs"),
-    path("api/comparisons", comparisons.ComparisonsView.as_view(), name="comparisons"),
+    path("pipelines/<id:uid>", pipelines.OnePipelineView.as_view(), name="pipeline"),
+    path("pipelines/<id:uid>/runs", pipelines.PipelineRunsView.as_view(), name="pipeline-runs"),
+    path("comparisons", comparisons.ComparisonsView.as_view(), name="comparisons"),
     path(ONE_COMPARISON, comparisons.OneComparisonView.as_view(), name="comparison"),
     path(
         f"{ONE_COMPARISON}/stop",
@@ -212,9 +209,9 @@ urlpatterns = [
         comparisons.ContinueComparisonView.as_view(),
         name="comparison-continue",
     ),
-    path("api/prompts", prompts.PromptsView.as_view(), name="prompts"),
-    path("api/prompts/import", prompts.ImportView.as_view(), name="prompts-import"),
-    path("api/prompts/sources", promptsources.PromptSourcesView.as_view(), name="prompt-sources"),
+    path("prompts", prompts.PromptsView.as_view(), name="prompts"),
+    path("prompts/import", prompts.ImportView.as_view(), name="prompts-import"),
+    path("prompts/sources", promptsources.PromptSourcesView.as_view(), name="prompt-sources"),
     path(ONE_PROMPT_SOURCE, promptsources.OnePromptSourceView.as_view(), name="prompt-source"),
     path(
         f"{ONE_PROMPT_SOURCE}/ask",
@@ -241,12 +238,12 @@ urlpatterns = [
     ),
     path(f"{ONE_PROMPT}/labels/<id:label>", prompts.LabelView.as_view(), name="prompt-label"),
     path(
-        "api/conversations/<id:uid>/prompts",
+        "conversations/<id:uid>/prompts",
         prompts.ConversationPromptsView.as_view(),
         name="conversation-prompts",
     ),
-    path("api/skills", skills.SkillsView.as_view(), name="skills"),
-    path("api/skills/sources", skillsources.SkillSourcesView.as_view(), name="skill-sources"),
+    path("skills", skills.SkillsView.as_view(), name="skills"),
+    path("skills/sources", skillsources.SkillSourcesView.as_view(), name="skill-sources"),
     path(ONE_SOURCE, skillsources.OneSkillSourceView.as_view(), name="skill-source"),
     path(
         f"{ONE_SOURCE}/look", skillsources.SkillSourceLookView.as_view(), name="skill-source-look"
@@ -280,11 +277,11 @@ urlpatterns = [
         name="skill-trials",
     ),
     path(
-        "api/conversations/<id:uid>/skills",
+        "conversations/<id:uid>/skills",
         skills.ConversationSkillsView.as_view(),
         name="conversation-skills",
     ),
-    path("api/conversations/<id:uid>/team", teams.RosterView.as_view(), name="team"),
+    path("conversations/<id:uid>/team", teams.RosterView.as_view(), name="team"),
     path(ONE_TEAMMATE, teams.OneTeammateView.as_view(), name="teammate"),
     path(f"{ONE_TEAMMATE}/messages", teams.TeamMessagesView.as_view(), name="team-messages"),
     path(TEAM_REQUESTS, teamrequests.RequestsView.as_view(), name="team-requests"),
@@ -293,13 +290,13 @@ urlpatterns = [
         teamrequests.AnswerView.as_view(),
         name="team-request-answer",
     ),
-    path("api/tasks", tasks.TasksView.as_view(), name="tasks"),
+    path("tasks", tasks.TasksView.as_view(), name="tasks"),
     path(ONE_TASK, tasks.OneTaskView.as_view(), name="task"),
     path(f"{ONE_TASK}/claim", tasks.TaskClaimView.as_view(), name="task-claim"),
     path(f"{ONE_TASK}/links", tasks.TaskLinksView.as_view(), name="task-links"),
     path(f"{ONE_TASK}/links/<int:link>", tasks.OneTaskLinkView.as_view(), name="task-link"),
-    path("api/presets", catalogue.PresetsView.as_view(), name="presets"),
-    path("api/agents", agents.AgentsView.as_view(), name="agents"),
+    path("presets", catalogue.PresetsView.as_view(), name="presets"),
+    path("agents", agents.AgentsView.as_view(), name="agents"),
     path(ONE_AGENT, agents.OneAgentView.as_view(), name="agent"),
     path(f"{ONE_AGENT}/duplicate", agents.CopyView.as_view(), name="agent-duplicate"),
     path(f"{ONE_AGENT}/versions", agents.VersionsView.as_view(), name="agent-versions"),
@@ -311,18 +308,18 @@ urlpatterns = [
         name="agent-canary-promote",
     ),
     path(f"{ONE_AGENT}/review", agents.ReviewOfView.as_view(), name="agent-review"),
-    path("api/agent-reviews", agents.ReviewsView.as_view(), name="agent-reviews"),
-    path("api/agent-reviews/<id:uid>", agents.OneReviewView.as_view(), name="agent-review-decide"),
-    path("api/defaults", catalogue.DefaultsView.as_view(), name="defaults"),
-    path("api/files/<id:uid>/<anything:path>", files.DownloadView.as_view(), name="file"),
-    path("api/workspace/upload", files.UploadView.as_view(), name="upload"),
-    path("api/workspace/files", files.WorkspaceFilesView.as_view(), name="workspace-files"),
+    path("agent-reviews", agents.ReviewsView.as_view(), name="agent-reviews"),
+    path("agent-reviews/<id:uid>", agents.OneReviewView.as_view(), name="agent-review-decide"),
+    path("defaults", catalogue.DefaultsView.as_view(), name="defaults"),
+    path("files/<id:uid>/<anything:path>", files.DownloadView.as_view(), name="file"),
+    path("workspace/upload", files.UploadView.as_view(), name="upload"),
+    path("workspace/files", files.WorkspaceFilesView.as_view(), name="workspace-files"),
     path(
-        "api/workspace/file/<anything:path>",
+        "workspace/file/<anything:path>",
         files.WorkspaceFileView.as_view(),
         name="workspace-file",
     ),
-    path("api/webhooks", webhooks.WebhooksView.as_view(), name="webhooks"),
+    path("webhooks", webhooks.WebhooksView.as_view(), name="webhooks"),
     path(ONE_WEBHOOK, webhooks.OneWebhookView.as_view(), name="webhook"),
     path(f"{ONE_WEBHOOK}/rotate", webhooks.RotateView.as_view(), name="webhook-rotate"),
     path(f"{ONE_WEBHOOK}/test", webhooks.TestView.as_view(), name="webhook-test"),
@@ -338,8 +335,14 @@ urlpatterns = [
     ),
     path(ONE_DELIVERY, webhooks.OneDeliveryView.as_view(), name="webhook-delivery"),
     path(f"{ONE_DELIVERY}/redeliver", webhooks.RedeliverView.as_view(), name="webhook-redeliver"),
-    path("api/auth/config", who.AuthConfigView.as_view(), name="auth-config"),
-    path("api/auth/me", who.MeView.as_view(), name="auth-me"),
-    path("api/<anything:rest>", missing.MissingView.as_view(), name="missing"),
-    path("v0.1/<anything:rest>", missing.MissingView.as_view(), name="registry-missing"),
+    path("auth/config", who.AuthConfigView.as_view(), name="auth-config"),
+    path("auth/me", who.MeView.as_view(), name="auth-me"),
+    path("<anything:rest>", missing.MissingView.as_view(), name="missing"),
+]
+
+urlpatterns = [
+    path("health", who.HealthView.as_view(), name="health"),
+    # Each under its beginning, so that whoever asks for a page does not try them one by one.
+    path("api/", include(below_api)),
+    path("v0.1/", include(of_registry)),
 ]
