@@ -15,7 +15,6 @@ from typing import Any
 from harness.agentconfig import Features
 from harness.branches import on_path
 from harness.content import foreign_kind
-from harness.contextplan import CHARACTERS
 from harness.estimates import BYTES_PER_TOKEN, CHARACTERS_PER_TOKEN
 from harness.events import (
     AgentCustomToolUse,
@@ -86,7 +85,9 @@ FIRST_RATE = BYTES_PER_TOKEN / CHARACTERS_PER_TOKEN
 """`History.rate` before any service has counted: ordinary text."""
 LOWEST_RATE = FIRST_RATE / 2
 """A service that counts less is not believed: it may have counted something else."""
-DENSE_RATE = BYTES_PER_TOKEN / CHARACTERS  # of what was not counted yet, at least
+DENSE_RATE = 0.72
+"""Of what was not counted yet, at least: that of text of three bytes a token and a little more, as what has
+gone since may have been an image, of which far less was counted than is estimated for one."""
 SAID_TO_THE_AGENT = frozenset({"needs_revision", "max_iterations_reached"})
 """Results of an evaluation after which the agent has the word once more."""
 MAX_CONTINUATIONS = 3

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.agentconfig import Limits
@@ -166,7 +166,24 @@ class Talk:
         asyncio.run(self.bench.run(*posted))
 
 
+AN_IMAGE_GOES = [
+    (
+        467,
+        True,
+        [
+            (0, [("picture", 1)]),
+            (1_220, [("shell", 30_000), ("shell", 30_000), ("picture", 1)]),
+            (139, [("shell", 30_000)] * 3),
+        ],
+        "",
+        0,
+    )
+]
+"""Of which far less is counted than was estimated, and dense text takes its place."""
+
+
 @settings(max_examples=EXAMPLES, deadline=None)
+@example(AN_IMAGE_GOES, 12_000, 3.0, [False])
 @given(
     st.lists(turn, min_size=1, max_size=6),
     st.sampled_from([12_000, 24_000, 64_000]),
