@@ -26,7 +26,11 @@ function move(palette, event) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   const box = palette.querySelector("input");
   const links = [...palette.querySelectorAll(".go-list a")];
-  if (event.key === "Enter" && event.target === box && links.length > 0) {
+  if (event.key === "Enter" && event.target === box && !isAnswered(palette)) {
+    event.preventDefault();
+    palette.dataset.chosen = "";
+    window.htmx.trigger(box, "search");
+  } else if (event.key === "Enter" && event.target === box && links.length > 0) {
     event.preventDefault();
     links[0].click();
   } else if (step) {
@@ -35,3 +39,19 @@ function move(palette, event) {
     stops[(stops.indexOf(event.target) + step + stops.length) % stops.length].focus();
   }
 }
+
+/** Whether what is listed was found for what stands in the box now, and not for what stood there before. */
+function isAnswered(palette) {
+  return palette.querySelector("#go-found").dataset.q === palette.querySelector("input").value.trim();
+}
+
+document.addEventListener("htmx:load", ({ detail: { elt } }) => {
+  const palette = elt.closest?.("[data-palette]");
+  if (elt === palette && palette && !isAnswered(palette)) {
+    // Typed before the box was listened to.
+    window.htmx.trigger(palette.querySelector("input"), "search");
+  } else if (elt.id === "go-found" && palette && "chosen" in palette.dataset) {
+    delete palette.dataset.chosen;
+    if (isAnswered(palette)) palette.querySelector(".go-list a")?.click();
+  }
+});

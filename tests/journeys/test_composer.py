@@ -144,6 +144,13 @@ def test_keys_open_what_goes_somewhere_and_the_list_of_keys(visit: Visit, servic
     page.keyboard.press("Enter")
     page.wait_for_url("**/settings/keys/")
 
+    page.goto("/settings/")
+    page.keyboard.press("Control+k")
+    expect(box).to_be_focused()
+    box.evaluate("box => { box.value = 'provider' }")  # as what is typed before anything listens
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/settings/keys/")
+
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
     assert alice.audit() == ""
