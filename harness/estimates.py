@@ -35,6 +35,8 @@ MEDIA_TOKENS = 5_000
 PAGES_AT_MOST = 100
 """Of a document that nobody here has opened, such as one at an address: the window of most models has no room
 for more."""
+UNOPENED_AT_MOST = 1_000_000
+"""Of all such documents together: a service refuses what its largest window has no room for."""
 MESSAGE_TOKENS = 16
 """What the frame of a message or a tool adds."""
 _NOTE = "tokens at most"
@@ -51,8 +53,9 @@ def prompt_tokens_at_most(request: ModelRequest) -> int:
 
 def unopened_tokens_at_most(request: ModelRequest) -> int:
     """Beyond `sizes_at_most`, where a document without a number of pages stands for one page: money is held
-    back for the longest, and nothing is cut for what is most probably short."""
-    return sum(_sizes(message).unopened for message in request.messages)
+    back for the longest, and nothing is cut, and nothing booked, for what is most probably short."""
+    unopened = sum(_sizes(message).unopened for message in request.messages)
+    return min(unopened, UNOPENED_AT_MOST)
 
 
 def sizes_at_most(request: ModelRequest) -> dict[str, int]:

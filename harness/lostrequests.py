@@ -48,7 +48,9 @@ def _half_said(block: LiveBlock, text: str) -> Event:
 
 def lost_end(uid: str, begun: SpanModelRequestStart, log: Iterable[Event]) -> SpanModelRequestEnd:
     """The end of the request `uid` that `begun` says; `log`: at least what is stored behind its start."""
-    prompt = begun.prompt_tokens_at_most - begun.summary_tokens_at_most
+    # Held back was what documents take at most whose pages nobody counted; most are short.
+    unopened, summary = begun.unopened_tokens_at_most, begun.summary_tokens_at_most
+    prompt = max(0, begun.prompt_tokens_at_most - summary - unopened)
     characters = 0
     for event in log:
         match event:
@@ -61,7 +63,7 @@ def lost_end(uid: str, begun: SpanModelRequestStart, log: Iterable[Event]) -> Sp
             case AgentThreadContextCompacted(model_request_id=request) if request == uid:
                 characters += len(event.summary)
                 # The service has read it all for a summary of its own as well.
-                prompt = begun.prompt_tokens_at_most
+                prompt += max(0, summary - unopened)
             case _:
                 pass
     return SpanModelRequestEnd(

@@ -107,7 +107,7 @@ class Reply:
         self._output_characters = 0
         self._unshown = 0
         """Characters of blocks that are under way and were not given yet."""
-        self._prompt_at_most = 0
+        self._prompt_at_most = self._probable_prompt = 0
         self._began = 0.0
         self._first_delta: float | None = None
         self._done: ReplyDone | None = None
@@ -140,6 +140,8 @@ class Reply:
         """What is to be stored before `request` leaves; `history` is the log in front of it."""
         self._began = self.kit.clock()
         self._prompt_at_most = request.prompt_at_most or prompt_tokens_at_most(request)
+        unopened = unopened_tokens_at_most(request)
+        self._probable_prompt = likely_prompt_tokens(self._prompt_at_most - unopened)
         self._model = request.model
         self._read = history.entries[-1].uid if history.entries else ""
         if request.edits and 0 < request.edits.compact_at < self._prompt_at_most:
@@ -152,7 +154,7 @@ class Reply:
             turn=history.turn.uid,
             prompt_tokens_at_most=self._prompt_at_most + self._summary_at_most,
             summary_tokens_at_most=self._summary_at_most,
-            unopened_tokens_at_most=unopened_tokens_at_most(request),
+            unopened_tokens_at_most=unopened,
             output_tokens_at_most=request.max_output_tokens,
             server_keys=self.kit.server_keys,
             plan=request.plan,
@@ -433,11 +435,11 @@ class Reply:
         seen = replace(self._seen, output_tokens=output)
         if self._compacted:
             # What a summary took is told with the end of a reply alone.
-            unseen = max(0, likely_prompt_tokens(self._prompt_at_most) - seen.prompt_tokens)
+            unseen = max(0, self._probable_prompt - seen.prompt_tokens)
             return replace(seen, input_tokens=seen.input_tokens + unseen), True
         if seen.prompt_tokens or not charged:
             return seen, output > self._seen.output_tokens
-        return replace(seen, input_tokens=likely_prompt_tokens(self._prompt_at_most)), True
+        return replace(seen, input_tokens=self._probable_prompt), True
 
     def _usage_of_whole_reply(self, done: ReplyDone) -> tuple[Usage, bool]:
         """The same of one that came to its end: what a service does not report is not free."""
@@ -445,7 +447,7 @@ class Reply:
         if done.cached:
             return usage, False
         if not usage.prompt_tokens:
-            usage = replace(usage, input_tokens=likely_prompt_tokens(self._prompt_at_most))
+            usage = replace(usage, input_tokens=self._probable_prompt)
         if not usage.output_tokens:
             output = -(-self._output_characters // CHARACTERS_PER_TOKEN)
             usage = replace(usage, output_tokens=output)
