@@ -9,7 +9,7 @@ from django.db import DatabaseError
 from jobs.engine import engine
 from jobs.registry import job
 
-from . import caching
+from . import caching, stopping
 from .collecting import collect, run_commands
 from .running import LOOK, START, conclude, give_up, look_again, start_due
 
@@ -42,7 +42,13 @@ async def look(trial_id: int) -> None:
         await engine.in_database(start_due, evaluation)
 
 
+@job(stopping.END)
+async def end(evaluation_id: int) -> None:
+    await engine.in_database(stopping.end_trials, evaluation_id)
+
+
 @job(SWEEP, every="AGENTSITE_SWEEP_SECONDS")
 async def sweep() -> None:
     await engine.in_database(look_again)
+    await engine.in_database(stopping.look_again)
     await engine.in_database(caching.prune)

@@ -1,13 +1,13 @@
 """What evaluations do by themselves: trials begin as others end, are judged, and come to their result.
 
 Rows say what is due, so that whatever is lost (a hint, a process) is found by the sweep and done once:
-every step holds the row that says that it is to be done. Who may start one is `actions.evaluations`'.
+every step holds the row that says that it is to be done. Who may start one is `actions.evaluations`', what
+becomes of one that is stopped `stopping`'s.
 """
 
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -208,6 +208,8 @@ def conclude(trial_id: int, facts: Facts) -> int | None:
         ).first()  # fmt: skip
         if trial is None or trial.conversation is None:
             return None
+        if trial.evaluation.state == Evaluation.State.STOPPED:
+            return None  # `stopping` ends it, with the judges it has
         facts = _as_said_now(trial, trial.conversation, facts)
         checks = trial.spec.checks
         expected = {check.reason for check in checks if isinstance(check, StopCheck)}
@@ -358,19 +360,3 @@ def look_again() -> None:
         under_way = Trial.objects.filter(evaluation=pk, state__in=Trial.OPEN)
         for trial in under_way.values_list("pk", flat=True)[:AT_A_TIME]:
             dispatch(LOOK, trial_id=trial)
-
-
-def stop_all(evaluation: Evaluation) -> None:
-    """End what is under way and begin nothing more. The evaluation is locked."""
-    trials = Trial.objects.filter(evaluation=evaluation)
-    trials.filter(state=Trial.State.WAITING).update(
-        state=Trial.State.BROKEN, problem="It was stopped before.", ended_at=timezone.now()
-    )
-    for trial in trials.filter(state__in=Trial.OPEN).select_related("conversation__owner"):
-        judged = trial.judgements.select_related("conversation__owner")
-        ours = [trial.conversation, *(each.conversation for each in judged)]
-        _end(trial, Trial.State.BROKEN, problem="It was stopped.")
-        for conversation in ours:
-            if conversation is not None:
-                with suppress(AgentError):  # whoever it worked for may have left
-                    stop(actor=conversation.owner, conversation=conversation)

@@ -18,7 +18,8 @@ from conversations.actions.conversations import create_conversation
 from evals.access import held_evaluation, held_suite
 from evals.auditing import about_suite
 from evals.models import Evaluation, Suite, Trial
-from evals.running import START, stop_all
+from evals.running import START
+from evals.stopping import END
 from harness.agentconfig import SKILL_NAME, PromptUse
 from harness.errors import Conflict, Invalid
 from jobs.dispatch import dispatch
@@ -155,7 +156,7 @@ def stop_evaluation(*, actor: User, evaluation: Evaluation) -> Evaluation:
         if held.state == Evaluation.State.RUNNING:
             held.state, held.ended_at = Evaluation.State.STOPPED, timezone.now()
             held.save(update_fields=["state", "ended_at"])
-            stop_all(held)
+            dispatch(END, evaluation_id=held.pk)
             about_suite(
                 AuditEntry.Action.EVALUATION_STOPPED, actor, held.suite, evaluation=held.uid
             )

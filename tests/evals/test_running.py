@@ -7,15 +7,17 @@ import pytest
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.redacting import redact_content
 from conversations.models import Conversation, Event
-from evals.actions.evaluations import start_evaluation
+from evals import stopping
+from evals.actions.evaluations import start_evaluation, stop_evaluation
 from evals.checks.facts import Facts
 from evals.collecting import collect
-from evals.models import CachedReply, Evaluation
+from evals.jobs import SWEEP
+from evals.models import CachedReply, Evaluation, Judgement
 from evals.running import LOOK, conclude, look_again, start_due
 from jobs.dispatch import dispatch
 from jobs.engine import engine
 from spending.models import Usage
-from tests.conversations.conftest import rested, still
+from tests.conversations.conftest import rested, still, until
 
 from .conftest import ended, next_version, spec, states
 
@@ -219,6 +221,88 @@ def test_a_trial_is_concluded_once(try_it, add_cases):
     assert conclude(trial.pk, Facts()) is None
     trial.refresh_from_db()
     assert trial.state == "passed"
+
+
+@pytest.fixture
+def begun(alice, suite, agent, environment):
+    """An evaluation of one try at a time, as a process leaves it that dies right after it began the first."""
+
+    def begin() -> Evaluation:
+        engine.start_draining()
+        evaluation = start_evaluation(
+            actor=alice,
+            suite=suite,
+            version=agent.current,
+            environment=environment,
+            scripted=True,
+            parallel=1,
+        )
+        start_due(evaluation.pk)
+        return evaluation
+
+    yield begin
+    engine._draining = False
+
+
+def test_what_is_under_way_is_ended_where_an_evaluation_is_stopped(alice, add_cases, begun):
+    add_cases(spec("one"), spec("two"))
+    evaluation = begun()
+
+    stopped = stop_evaluation(actor=alice, evaluation=evaluation)
+    stopping.end_trials(evaluation.pk)
+    start_due(evaluation.pk)
+
+    assert stopped.state == "stopped"
+    assert states(evaluation) == ["broken", "broken"]
+    told = evaluation.trials.order_by("id").values_list("problem", flat=True)
+    assert list(told) == ["It was stopped.", "It was stopped before."]
+    conversation = evaluation.trials.first().conversation
+    assert conversation.events.filter(type="user.interrupt").exists()
+
+
+def test_a_stop_whose_process_died_is_finished_by_the_sweep(add_cases, begun):
+    add_cases(spec("one"), spec("two"))
+    evaluation = begun()
+    Evaluation.objects.filter(pk=evaluation.pk).update(state="stopped")
+    engine.stop()
+    engine._draining = False
+
+    dispatch(SWEEP)
+
+    until(lambda: states(evaluation) == ["broken", "broken"])
+    assert rested(evaluation.trials.first().conversation).stop_reason == "end_turn"
+
+
+def test_what_comes_to_rest_in_a_stopped_evaluation_asks_no_judges(try_it, add_cases):
+    check = {"type": "judge", "rubric": "Is it kind?"}
+    script = {"replies": [{"say": "Good morning"}], "judge": ['{"reason": "kind", "points": 4}']}
+    add_cases(spec("kind", checks=[check], script=script))
+    evaluation = try_it()
+    still()
+    Judgement.objects.all().delete()
+    evaluation.trials.update(state="running", ended_at=None)
+    Evaluation.objects.filter(pk=evaluation.pk).update(state="stopped")
+
+    assert conclude(evaluation.trials.get().pk, Facts(answer="", stop="end_turn")) is None
+
+    assert not Judgement.objects.exists()
+
+
+def test_judges_of_a_stopped_evaluation_stop(try_it, add_cases):
+    check = {"type": "judge", "rubric": "Is it kind?"}
+    script = {"replies": [{"say": "Good morning"}], "judge": ['{"reason": "kind", "points": 4}']}
+    add_cases(spec("kind", checks=[check], script=script))
+    evaluation = try_it()
+    still()
+    judge = Judgement.objects.get().conversation
+    Conversation.objects.filter(pk=judge.pk).update(status="running")
+    evaluation.trials.update(state="judging", ended_at=None)
+    Evaluation.objects.filter(pk=evaluation.pk).update(state="stopped")
+
+    stopping.end_trials(evaluation.pk)
+
+    assert judge.events.filter(type="user.interrupt").exists()
+    assert states(evaluation) == ["broken"]
 
 
 def test_a_budget_ends_what_it_has_no_room_for(try_it, add_cases, alice):

@@ -17,7 +17,7 @@ from conversations import backgroundrows
 from conversations.actions.redacting import redact_content
 from conversations.models import BackgroundCommand, Conversation
 from evals import running as running_trials
-from evals.actions.evaluations import start_evaluation
+from evals.actions.evaluations import start_evaluation, stop_evaluation
 from evals.checks.facts import Facts
 from evals.models import Evaluation, Judgement, Suite
 from harness.errors import Conflict
@@ -220,6 +220,56 @@ def test_a_trial_that_begins_or_is_judged_while_its_evaluation_is_deleted_does_n
         deleting.result(PATIENCE)
         going.result(PATIENCE)
     assert not Conversation.objects.exists()
+
+
+@pytest.mark.parametrize("first", ["judging", "stopping"])
+def test_a_trial_that_is_judged_while_its_evaluation_is_stopped_does_not_deadlock_and_keeps_its_verdict(
+    alice: User,
+    environment: Environment,  # noqa: F811
+    make_agent: MakeAgent,  # noqa: F811
+    add_cases: Callable[..., Suite],  # noqa: F811
+    first: str,
+):
+    add_cases(spec())
+    version = make_agent("Clerk", provider="demo").current
+    assert version is not None
+    evaluation = start_evaluation(
+        actor=alice,
+        suite=Suite.objects.get(),
+        version=version,
+        environment=environment,
+        scripted=True,
+    )
+    until(lambda: Evaluation.objects.filter(pk=evaluation.pk, state="done").exists())
+    still()
+    trial = evaluation.trials.get()
+    Evaluation.objects.update(state="running", ended_at=None)
+    evaluation.trials.update(state="running", ended_at=None)
+    locked, facts = threading.Event(), Facts(answer="", stop="end_turn")
+
+    def judge() -> None:
+        with transaction.atomic():
+            if first == "judging":
+                running_trials.conclude(trial.pk, facts)
+            else:
+                Conversation.objects.select_for_update(no_key=True).get(pk=trial.conversation_id)
+            locked.set()
+            until(lambda: stopping.done() or somebody_waits_for_a_lock())
+            if first == "stopping":
+                running_trials.conclude(trial.pk, facts)
+
+    def stop() -> None:
+        assert locked.wait(PATIENCE)
+        stop_evaluation(actor=alice, evaluation=evaluation)
+
+    with ThreadPoolExecutor(2) as threads:
+        stopping = threads.submit(in_a_thread(stop))
+        judging = threads.submit(in_a_thread(judge))
+        stopping.result(PATIENCE)
+        judging.result(PATIENCE)
+    still()
+    trial.refresh_from_db()
+    assert trial.state == ("passed" if first == "judging" else "broken")
 
 
 def test_a_step_of_a_pipeline_that_begins_while_words_are_taken_out_is_asked_without_them(
