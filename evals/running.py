@@ -8,6 +8,7 @@ becomes of one that is stopped `stopping`'s.
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -17,7 +18,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.models import Agent, AgentVersion
-from conversations import logsql
+from conversations import logsql, removals
 from conversations.actions.conversations import create_conversation
 from conversations.actions.files import require_files_in
 from conversations.actions.forking import copied_entries
@@ -70,7 +71,10 @@ def start_due(evaluation_id: int) -> None:
 
 
 def _start_one(evaluation_id: int) -> bool:
-    with transaction.atomic():
+    uid = new_conversation_id()
+    due = _waiting(evaluation_id).first()
+    copies = due is not None and bool(due.spec.files)
+    with removals.unless_begun(uid) if copies else nullcontext(), transaction.atomic():
         _hold_first(Evaluation.objects.filter(pk=evaluation_id).values("root"))
         evaluation = (
             Evaluation.objects.select_for_update(of=("self",))
@@ -94,18 +98,21 @@ def _start_one(evaluation_id: int) -> bool:
         under_way = trials.filter(state__in=Trial.OPEN).count()
         if under_way >= evaluation.parallel:
             return False
-        trial = trials.filter(state=Trial.State.WAITING).order_by("id").first()
+        trial = _waiting(evaluation_id).first()
         if trial is None:
             if not under_way:
                 evaluation.state, evaluation.ended_at = Evaluation.State.DONE, timezone.now()
                 evaluation.save(update_fields=["state", "ended_at"])
                 contracts.ended(evaluation)
             return False
-        uid = new_conversation_id()
+        if trial != due:
+            return True  # another process has begun that one
         trial.started_at = timezone.now()
         try:
             with transaction.atomic():
                 _begin(evaluation, trial, uid)
+                if copies:
+                    removals.begun(uid)
         except DatabaseError:
             raise
         except Exception as problem:
@@ -116,6 +123,11 @@ def _start_one(evaluation_id: int) -> bool:
                 logger.exception("trial %s could not begin", trial.pk)
             _end(trial, Trial.State.BROKEN, problem=words)
         return True
+
+
+def _waiting(evaluation_id: int) -> QuerySet[Trial]:
+    trials = Trial.objects.filter(evaluation=evaluation_id, state=Trial.State.WAITING)
+    return trials.order_by("id")
 
 
 def _hold_first(*keys: QuerySet[Any]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from django.db import OperationalError, connection
 
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.redacting import redact_content
-from conversations.models import Conversation, Event
+from conversations.models import Conversation, Event, Removal
 from evals import stopping
 from evals.actions.evaluations import start_evaluation, stop_evaluation
 from evals.checks.facts import Facts
@@ -242,6 +245,36 @@ def begun(alice, suite, agent, environment):
 
     yield begin
     engine._draining = False
+
+
+def test_files_of_a_trial_that_could_not_begin_go_again_whatever_kept_it(
+    try_it, add_cases, settings, tmp_path
+):
+    add_cases(spec("reads", files={"notes.txt": {"text": "Paris"}}))
+    evaluation = try_it()
+    still()
+    Evaluation.objects.update(state="running", ended_at=None)
+    evaluation.trials.update(state="waiting", conversation=None)
+    settings.AGENTSITE_WORKSPACES_DIR = tmp_path / "workspaces"
+    noted: list[str] = []
+    copied: list[Path] = []
+
+    def breaks(execute, sql, params, many, context):
+        if sql.startswith('UPDATE "evals_trial"') and '"first_seq"' in sql:
+            copied.extend(settings.AGENTSITE_WORKSPACES_DIR.glob("*/notes.txt"))
+            noted.extend(Removal.objects.values_list("uid", flat=True))
+            raise OperationalError("The database is away.")
+        return execute(sql, params, many, context)
+
+    with pytest.raises(OperationalError), connection.execute_wrapper(breaks):
+        start_due(evaluation.pk)
+
+    assert [path.parent.name for path in copied] == noted, "a process that dies leaves the note"
+    assert not list(settings.AGENTSITE_WORKSPACES_DIR.glob("*/notes.txt"))
+    assert not Removal.objects.exists()
+    look_again()
+    assert states(ended(evaluation)) == ["passed"]
+    assert not Removal.objects.exists()
 
 
 def test_what_is_under_way_is_ended_where_an_evaluation_is_stopped(alice, add_cases, begun):
