@@ -16,6 +16,7 @@ from conversations.models import Conversation, Event
 from harness.events import SpanModelRequestStart
 from harness.lostrequests import lost_end
 
+from . import stops
 from .models import BudgetPeriod
 from .recording import record_request_end
 
@@ -31,6 +32,11 @@ def _count(instance: Conversation, **_kwargs: Any) -> None:
     if not behind.filter(type="span.model_request_end").exists():
         ended = lost_end(start.uid, begun, (row.value for row in behind.order_by("seq")))
         record_request_end(instance, begun, ended, run=None)
+
+
+@receiver(pre_delete, sender=Conversation, dispatch_uid="spending.deletions.of_stop")
+def _pass_on(instance: Conversation, **_kwargs: Any) -> None:
+    stops.pass_on(instance)
 
 
 @receiver(post_delete, sender=Conversation, dispatch_uid="spending.deletions.of_run")

@@ -18,6 +18,7 @@ from conversations.models import Conversation
 from jobs.dispatch import dispatch
 
 from .models import Budget, BudgetPeriod, BudgetStop
+from .periods import locked
 
 RESUME = "spending.resume_stopped"
 
@@ -94,6 +95,18 @@ def release_for_room(rooms: Mapping[int, int]) -> None:
             left[stop.period_id] -= stop.needed
             chosen.append(stop.pk)
     _release(chosen)
+
+
+def pass_on(conversation: Conversation) -> None:
+    """Take its stop away, and let others go on in the room that it was to take and does not. The conversation
+    is locked."""
+    stop = BudgetStop.objects.released().filter(conversation=conversation).first()
+    if stop is None:
+        return
+    stop.delete()
+    period = locked(Q(pk=stop.period_id)).first()
+    if period is not None:
+        release_for_room({period.pk: period.room})
 
 
 def _untouched(stops: QuerySet[BudgetStop]) -> QuerySet[BudgetStop]:

@@ -193,8 +193,10 @@ def _resume(found: tuple[int, int]) -> None:
         )
         if held is None or stop is None or held.is_running:
             return
-        stop.delete()
-        if _rests_at_budget(held):
+        if not _rests_at_budget(held):
+            budgetstops.pass_on(held)
+        else:
+            stop.delete()
             append(held.pk, [Entry.of(RetryRequested(resumed=True))], actor=stop.released_by)
             wake(held.pk)
 

@@ -354,6 +354,37 @@ def test_a_call_that_waits_for_others_goes_on_when_they_leave_room(
     assert retry.actor is None
 
 
+@pytest.mark.parametrize("gone", ["elsewhere", "deleted"])
+def test_room_that_one_conversation_no_longer_wants_is_the_next_ones(
+    alice: User, converse: Converse, tokens_of_acme: SetBudget, gone: str
+):
+    usage = Tokens(input_tokens=1)
+    probe, _ = converse([reply("Hi.", usage=usage)])
+    post_message(actor=alice, conversation=probe, text="How large is a call?")
+    rested(probe)
+    first, _ = converse(["One."])
+    second, _ = converse(["Two."])
+    other, _ = converse()
+    # Room for one of them, but for the call under way.
+    tokens_of_acme(1 + need_of(probe) + 20)
+    under_way = begin_call(other)
+    for conversation in (first, second):
+        post_message(actor=alice, conversation=conversation, text="How large is a call?")
+        rested(conversation)
+    assert BudgetStop.objects.held().count() == 2
+    if gone == "elsewhere":
+        details = StopDetails(code="token_budget", message="This message has used its tokens.")
+        idle = SessionStatusIdle(stop_reason=BudgetReached(), stop_details=details)
+        log.append(first.pk, [Entry.of(idle)])
+        end_call(other, under_way)
+    else:
+        with transaction.atomic():
+            end_call(other, under_way)
+            first.delete()
+    rested(second, 2)
+    assert second.stop_reason == "end_turn"
+
+
 def test_lifting_a_budget_resumes_what_it_stopped_in_the_name_of_who_lifted_it(
     alice: User, converse: Converse, tokens_of_acme: SetBudget
 ):
