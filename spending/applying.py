@@ -25,19 +25,23 @@ def any_budget() -> bool:
 
 
 def applying_to(
-    conversation: Conversation, *, server_keys: bool, payer: int | None = None
+    conversation: Conversation,
+    *,
+    server_keys: bool,
+    asker: int | None = None,
+    payer: int | None = None,
 ) -> tuple[int, list[Budget]]:
-    """Who is charged, and all that may cap it."""
+    """Who is charged, and all that may cap it. `asker`: as `BudgetQuerySet.applying_to`."""
+    asker = asker or conversation.asker_id
     # Most installations have none, and each model call asks twice.
     if not any_budget():
-        return conversation.asker_id, []
+        return asker, []
     if payer is None:
-        asker = conversation.asker_id
         account = (
             conversation.owner if asker == conversation.owner_id else User.objects.get(pk=asker)
         )
         payer = charged_person(account, conversation.organisation_id)
-    found = Budget.objects.applying_to(conversation, payer, server_keys=server_keys)
+    found = Budget.objects.applying_to(conversation, payer, asker=asker, server_keys=server_keys)
     return payer, list(found)
 
 

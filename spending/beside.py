@@ -10,8 +10,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.db import models, transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from accounts.models import User
@@ -24,6 +25,7 @@ from harness.messages import ModelRequest
 
 from . import budgets
 from .models import Usage
+from .recording import record_request_end
 
 REST = timedelta(hours=1)
 """After a model did not answer, nothing of the kind is asked of it for so long in that organisation."""
@@ -48,6 +50,10 @@ class CallBeside(models.Model):
     """None: no model was asked."""
     provider = models.CharField(max_length=50, blank=True)
     model = models.CharField(max_length=100, blank=True)
+    asker = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    """For whom it is and who pays, whoever speaks in the conversation before it ends."""
     server_keys = models.BooleanField(default=False)
     prompt_tokens_at_most = models.PositiveIntegerField(default=0)
     output_tokens_at_most = models.PositiveIntegerField(default=0)
@@ -93,14 +99,20 @@ def hold_back(conversation: Conversation, row: CallBeside) -> bool:
     """Store the row as asked, with what its call costs at most held back in every budget. False, and nothing
     is stored, where one has no room. Nobody is stopped by that."""
     row.outcome, row.model_request_id = ASKED, new_event_id()
+    row.asker_id = conversation.asker_id
     try:
         with transaction.atomic():
             row.save()
             budgets.reserve(conversation, row.model_request_id, row.begun, now=timezone.now())
     except budgets.CapReached:
-        row.model_request_id = None
+        row.model_request_id = row.asker_id = None
         return False
     return True
+
+
+def record_end(conversation: Conversation, row: CallBeside, ended: SpanModelRequestEnd) -> None:
+    """Count what the call took for whom it was asked. In the transaction that says how it ended."""
+    record_request_end(conversation, row.begun, ended, run=None, asker=row.asker)
 
 
 def rests(rows: QuerySet[Any], organisation_id: int, provider: str, model: str) -> bool:
@@ -131,8 +143,8 @@ def room_today(conversation: Conversation, rows: QuerySet[Any], *, purpose: str,
     counted = Usage.objects.filter(user__in=hers, purpose=purpose)
     spent = counted.filter(created_at__gte=midnight).order_by()
     used = spent.aggregate(**{name: Sum(name, default=0) for name in Usage.TOKENS})
-    asked = rows.filter(outcome=ASKED, at__gte=midnight)
-    held = asked.filter(_for_one_of(hers)).aggregate(
+    asked = rows.filter(outcome=ASKED, at__gte=midnight, asker__in=hers)
+    held = asked.aggregate(
         prompt=Sum("prompt_tokens_at_most", default=0),
         output=Sum("output_tokens_at_most", default=0),
     )
@@ -141,9 +153,3 @@ def room_today(conversation: Conversation, rows: QuerySet[Any], *, purpose: str,
 
 def _midnight() -> datetime:
     return timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _for_one_of(people: QuerySet[Any, Any]) -> Q:
-    """`Conversation.asker_id` as a filter of rows: who is to be charged once they end."""
-    hers = Q(conversation__asked_by=None, conversation__owner__in=people)
-    return hers | Q(conversation__asked_by__in=people)

@@ -106,7 +106,10 @@ def settle(conversation: Conversation, usage: Usage, *, now: datetime) -> None:
         return
     # Those for each person count on beside one that replaces them, for when it is lifted.
     payer, budgets = applying_to(
-        conversation, server_keys=usage.server_keys, payer=usage.charged_to_id
+        conversation,
+        server_keys=usage.server_keys,
+        asker=usage.user_id,
+        payer=usage.charged_to_id,
     )
     reservations = Reservation.objects.filter(model_request_id=usage.model_request_id)
     known = dict(reservations.values_list("period_id", "period__budget_id"))

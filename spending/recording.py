@@ -34,9 +34,11 @@ def record_request_end(
     ended: SpanModelRequestEnd,
     *,
     run: Run | None,
+    asker: User | None = None,
 ) -> None:
     """Write the one usage row of this request, settle the budgets it counts against and note how
-    full the context was. A reply from a cache is no model call: it has no row and costs nothing."""
+    full the context was. A reply from a cache is no model call: it has no row and costs nothing.
+    `asker` is for whom it was made, unless for whom the conversation's present turn is."""
     tokens, summary = _both(ended)
     if begun.purpose == "main" and not ended.is_error:
         conversation.context_tokens = tokens.total_tokens
@@ -47,11 +49,12 @@ def record_request_end(
         more = _cost(begun, summary)
         cost = None if more is None else cost + more
     tokens += summary
+    person = asker or _asker(conversation)
     usage = Usage(
         model_request_id=ended.model_request_start_id,
         organisation_id=conversation.organisation_id,
-        user_id=conversation.asker_id,
-        charged_to_id=charged_person(_asker(conversation), conversation.organisation_id),
+        user_id=person.pk,
+        charged_to_id=charged_person(person, conversation.organisation_id),
         server_keys=begun.server_keys,
         conversation=conversation,
         run=run,

@@ -35,8 +35,7 @@ from memory.actions.remembering import LEARNABLE, Source, own_store, remember
 from memory.models import AuthorKind, Memory
 from reading.foreignjson import Unreadable
 from recall.strangers import has_strangers_words
-from spending.beside import hold_back, lost, plan_call, rests, room_today
-from spending.recording import record_request_end
+from spending.beside import hold_back, lost, plan_call, record_end, rests, room_today
 
 KNOWN = 40
 """Memories that the model is told to be known, the newest."""
@@ -155,7 +154,7 @@ def end(claim: Claim, ended: SpanModelRequestEnd, answer: str) -> None:
         if found is None:
             return
         held, row = found
-        record_request_end(held, row.begun, ended, run=None)
+        record_end(held, row, ended)
         row.outcome = _outcome(held, row, claim, ended, answer)
         row.save(update_fields=["outcome"])
         if claim.more and not ended.is_error:
@@ -168,7 +167,7 @@ def lose(row: Analysis) -> None:
         found = _asked(row.pk, row.model_request_id or "")
         if found is not None:
             held, asked = found
-            record_request_end(held, asked.begun, asked.lost_end, run=None)
+            record_end(held, asked, asked.lost_end)
             asked.outcome = Outcome.LOST
             asked.save(update_fields=["outcome"])
 

@@ -35,6 +35,7 @@ class Migration(migrations.Migration):
                 ('looked_person', models.BooleanField(default=False)),
                 ('outcome', models.CharField(choices=[('asked', 'asked'), ('learned', 'learned something'), ('nothing', 'nothing to learn'), ('unreadable', 'the answer could not be read'), ('dropped', 'not wanted any more'), ('failed', 'failed'), ('no_room', 'no budget left'), ('lost', 'lost with its process'), ('short', 'too little yet')], default='asked', max_length=20)),
                 ('at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('asker', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('conversation', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='analysis', to='conversations.conversation')),
             ],
             options={

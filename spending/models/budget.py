@@ -29,9 +29,15 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
         return self.filter(removed_at=None)
 
     def applying_to(
-        self, conversation: Conversation, payer: int, *, server_keys: bool = False
+        self,
+        conversation: Conversation,
+        payer: int,
+        *,
+        asker: int | None = None,
+        server_keys: bool = False,
     ) -> Self:
-        """All whose cap a call of this conversation counts against, widest first.
+        """All whose cap a call of this conversation counts against, widest first. `asker` is the key of the
+        person for whom it is; None: for whom the present turn is.
 
         `payer` is the key of the person charged for it (`accounts.persons.charged_person`). With
         `server_keys` the call uses a key of the deployment; a person's own budget for those comes last.
@@ -49,7 +55,7 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
                 | Q(
                     scope=Budget.Scope.USER,
                     organisation=conversation.organisation_id,
-                    user__in={conversation.asker_id, payer},
+                    user__in={asker or conversation.asker_id, payer},
                 )
                 | Q(scope=Budget.Scope.CONVERSATION, conversation__in=_lineage(conversation))
             )

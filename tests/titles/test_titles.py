@@ -31,16 +31,14 @@ from harness.events import (
     SessionStatusRunning,
     SessionUpdated,
     SpanModelRequestEnd,
-    SpanModelRequestStart,
     UserMessage,
 )
 from harness.history import Entry
 from jobs.engine import engine
 from providers.scripted import Fail, Hold, reply, say
 from spending.actions.budgets import set_budget
-from spending.beside import LOST_AFTER, REST
+from spending.beside import LOST_AFTER, REST, record_end
 from spending.models import Budget, BudgetPeriod, BudgetStop, Reservation, Usage
-from spending.recording import record_request_end
 from tests.conversations.conftest import Converse, rested, still, until
 from tests.patience import PATIENCE
 from titles.actions import naming as titles
@@ -262,6 +260,46 @@ def test_what_is_asked_for_counts_as_that_of_whoever_spoke_and_not_of_the_owner(
     assert titles.begin(spoken_in(hers, alice)) is not None
 
 
+@pytest.mark.parametrize("ends", ["answered", "lost"])
+def test_a_title_is_counted_for_whom_it_was_asked_whoever_speaks_before_it_comes(
+    alice: User,
+    bob: User,
+    acme: Organisation,
+    staff: User,
+    converse: Converse,
+    naming: Naming,
+    ends: str,
+):
+    naming()
+    hers, his = (
+        set_budget(
+            actor=staff,
+            scope=Budget.Scope.USER,
+            organisation=acme,
+            user=each,
+            period="total",
+            unit="tokens",
+            limit=1_000_000,
+        )
+        for each in (alice, bob)
+    )
+    shared = converse()[0]
+    named = titles.begin(spoken_in(shared, alice))
+    assert named is not None
+    spoken_in(shared, bob)
+    row = TitleRequest.objects.get()
+    if ends == "lost":
+        titles.lose(row)
+    else:
+        titles.end(named.row, row.lost_end.model_copy(update={"end": "end_turn"}), "Quays")
+
+    used = Usage.objects.get()
+    assert (used.user, used.charged_to) == (alice, alice)
+    assert BudgetPeriod.objects.get(budget=hers).spent == used.total_tokens > 0
+    assert not BudgetPeriod.objects.filter(budget=his).exclude(spent=0).exists()
+    assert not Reservation.objects.exists()
+
+
 @pytest.mark.parametrize("used", [False, True], ids=["asked for", "used"])
 def test_what_speaks_for_a_person_shares_her_tokens(
     alice: User,
@@ -375,14 +413,12 @@ def test_a_call_that_cannot_be_counted_keeps_no_other_from_it(
         assert titles.begin(spoken_in(conversation, alice)) is not None
     TitleRequest.objects.update(at=timezone.now() - LOST_AFTER)
 
-    def fails_for_one(
-        held: Conversation, begun: SpanModelRequestStart, ended: SpanModelRequestEnd, run: None
-    ) -> None:
+    def fails_for_one(held: Conversation, row: TitleRequest, ended: SpanModelRequestEnd) -> None:
         if held.pk == stuck.pk:
             raise OverflowError("it cannot be counted")
-        record_request_end(held, begun, ended, run=run)
+        record_end(held, row, ended)
 
-    monkeypatch.setattr(titles, "record_request_end", fails_for_one)
+    monkeypatch.setattr(titles, "record_end", fails_for_one)
     titles.settle_lost()
     assert (outcome_of(stuck), outcome_of(other)) == (Outcome.ASKED, Outcome.LOST)
     assert Usage.objects.get(purpose="title").conversation == other

@@ -29,8 +29,7 @@ from harness.events import (
 from harness.history import Entry
 from harness.messages import ModelRequest
 from jobs.apart import each_apart
-from spending.beside import hold_back, lost, plan_call, rests, room_today
-from spending.recording import record_request_end
+from spending.beside import hold_back, lost, plan_call, record_end, rests, room_today
 from titles.models import PURPOSE, TitleRequest
 from titles.wording import SHORT, title_in, title_request
 
@@ -108,7 +107,7 @@ def end(request: int, ended: SpanModelRequestEnd, answer: str) -> None:
         row = TitleRequest.objects.filter(pk=request, outcome=Outcome.ASKED).first()
         if row is None or held is None:
             return
-        record_request_end(held, row.begun, ended, run=None)
+        record_end(held, row, ended)
         title = "" if ended.is_error else title_in(answer)
         given = automatic_title(held)
         if not title:
