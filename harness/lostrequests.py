@@ -28,8 +28,8 @@ def left_behind(history: History, partials: Sequence[tuple[LiveBlock, str]]) -> 
     entries = [Entry(block.uid, _half_said(block, text)) for block, text in partials]
     lost = history.open_request
     if lost is not None and isinstance(lost.event, SpanModelRequestStart):
-        log = (entry.event for entry in (*history.entries, *entries))
-        entries.append(Entry.of(lost_end(lost.uid, lost.event, log)))
+        log = (entry.event for entry in history.entries)
+        entries.append(Entry.of(lost_end(lost.uid, lost.event, log, partials)))
     return entries
 
 
@@ -46,12 +46,18 @@ def _half_said(block: LiveBlock, text: str) -> Event:
     )
 
 
-def lost_end(uid: str, begun: SpanModelRequestStart, log: Iterable[Event]) -> SpanModelRequestEnd:
-    """The end of the request `uid` that `begun` says; `log`: at least what is stored behind its start."""
+def lost_end(
+    uid: str,
+    begun: SpanModelRequestStart,
+    log: Iterable[Event],
+    partials: Iterable[tuple[LiveBlock, str]] = (),
+) -> SpanModelRequestEnd:
+    """The end of the request `uid` that `begun` says. `log` is at least what is stored behind its start,
+    `partials` what had arrived and is not stored in it."""
     # Held back was what documents take at most whose pages nobody counted; most are short.
     unopened, summary = begun.unopened_tokens_at_most, begun.summary_tokens_at_most
     prompt = max(0, begun.prompt_tokens_at_most - summary - unopened)
-    characters = 0
+    characters = sum(len(text) for block, text in partials if block.model_request_id == uid)
     for event in log:
         match event:
             case AgentMessage(model_request_id=request, content=content) if request == uid:

@@ -13,6 +13,7 @@ from django.dispatch import receiver
 
 from accounts.models import User
 from conversations.models import Conversation, Event
+from conversations.partials import take_partials
 from harness.events import SpanModelRequestStart
 from harness.lostrequests import lost_end
 
@@ -30,7 +31,8 @@ def _count(instance: Conversation, **_kwargs: Any) -> None:
     behind = log.filter(seq__gt=start.seq)
     # One at a time is open: whatever ended since is that one.
     if not behind.filter(type="span.model_request_end").exists():
-        ended = lost_end(start.uid, begun, (row.value for row in behind.order_by("seq")))
+        log_behind = (row.value for row in behind.order_by("seq"))
+        ended = lost_end(start.uid, begun, log_behind, take_partials(instance.pk))
         record_request_end(instance, begun, ended, run=None)
 
 

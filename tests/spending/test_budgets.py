@@ -686,15 +686,22 @@ def test_deleting_a_conversation_whose_call_was_lost_hides_no_spending(
     end_call(conversation, begin_call(conversation), input_tokens=3)
     start = begin_call(conversation)
     log.append(conversation.pk, [Entry.of(words_of("w" * 40, start))])
+    PartialBlock.objects.create(
+        uid=new_event_id(),
+        conversation=conversation,
+        kind="text",
+        model_request_id=start.uid,
+        text="p" * 20,
+    )
     delete_conversation(actor=alice, conversation=conversation)
     lost = Usage.objects.get(model_request_id=start.uid)
     assert (lost.conversation, lost.user, lost.input_tokens, lost.output_tokens) == (
         None,
         alice,
         30,
-        10,
+        15,
     )
-    assert (current(budget).spent, current(budget).reserved) == (43, 0)
+    assert (current(budget).spent, current(budget).reserved) == (48, 0)
     assert Usage.objects.count() == 2
     assert books_balance()
 
