@@ -8,6 +8,7 @@ class SpendingConfig(AppConfig):
 
     def ready(self) -> None:
         # Only now are there models to import.
+        from accounts.happenings import listen  # noqa: PLC0415
         from agents.modelnames import know, price_with  # noqa: PLC0415
         from chat.presentation.failures import add_sentences  # noqa: PLC0415
         from chat.presentation.panels import make_with  # noqa: PLC0415
@@ -16,7 +17,7 @@ class SpendingConfig(AppConfig):
         from memory.embedding.paying import count_with  # noqa: PLC0415
         from owndata.parts import give_with  # noqa: PLC0415
 
-        from . import deletions, owndata, projection  # noqa: F401, PLC0415
+        from . import deletions, owndata, projection  # noqa: PLC0415
         from .embeddings import EmbeddingsCounted  # noqa: PLC0415
         from .export import SPENT  # noqa: PLC0415
         from .meter import draw_meter  # noqa: PLC0415
@@ -33,3 +34,4 @@ class SpendingConfig(AppConfig):
         know(priced_models)
         count_with(EmbeddingsCounted())
         price_with(tariffs)
+        listen(deletions.hold_first)

@@ -2,16 +2,20 @@
 
 Its process is gone, or its run broke and nobody had it try again. Calls beside are counted by who asks. What
 such counting begins of a budget goes with whom it was for.
+
+Conversations are locked before budgets: where several go at once, all of them before the first is counted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models.signals import post_delete, pre_delete
 from django.dispatch import receiver
 
-from accounts.models import User
+from accounts.happenings import Happening
+from accounts.models import Organisation, User
 from conversations.models import Conversation, Event
 from conversations.partials import take_partials
 from harness.events import SpanModelRequestStart
@@ -20,6 +24,20 @@ from harness.lostrequests import lost_end
 from . import stops
 from .models import BudgetPeriod
 from .recording import record_request_end
+
+
+def hold_first(
+    happening: Happening,
+    *,
+    actor: User | None,
+    organisation: Organisation | None,
+    details: Mapping[str, Any],
+) -> None:
+    """A listener of `accounts.happenings`, in the transaction of the deletion and before it."""
+    if happening is Happening.ORGANISATION_DELETED:
+        rows = Conversation.objects.select_for_update(of=("self",))
+        going = rows.filter(organisation__uid=details["deleted"])
+        list(going.order_by("pk").values_list("pk"))
 
 
 @receiver(pre_delete, sender=Conversation, dispatch_uid="spending.deletions")

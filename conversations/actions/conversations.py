@@ -275,6 +275,9 @@ def remove_held(conversation: Conversation) -> bool:
     doomed = [conversation, *_descendants(conversation)]
     if Run.objects.filter(conversation__in=doomed, state=Run.State.RUNNING).exists():
         return False
+    # Whoever is counted with it locks a conversation before a budget: those that forget it as well.
+    forks = Conversation.objects.select_for_update(no_key=True).filter(origin__in=doomed)
+    list(forks.order_by("pk").values_list("pk"))
     uids = [each.uid for each in doomed]
     ends = [(each.uid, each.last_seq + 1) for each in doomed]
     running = BackgroundCommand.objects.running().filter(conversation__in=doomed)
@@ -304,7 +307,8 @@ def _descendants(conversation: Conversation) -> list[Conversation]:
     found: list[Conversation] = []
     generation = [conversation]
     while generation:
-        generation = list(Conversation.objects.select_for_update().filter(parent__in=generation))
+        below = Conversation.objects.select_for_update().filter(parent__in=generation)
+        generation = list(below.order_by("pk"))
         found += generation
     return found
 

@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import transaction
 
+from accounts.actions.organisations import delete_organisation
 from accounts.models import Organisation, User
 from conversations import log
+from conversations.actions.conversations import delete_conversation
 from conversations.models import Conversation
 from harness.events import (
     BudgetReached,
@@ -143,3 +145,44 @@ def test_a_stopped_conversation_that_goes_on_does_not_deadlock_with_who_makes_ro
 
     together(go_on, make_room)
     assert not BudgetStop.objects.exists()
+
+
+@pytest.mark.parametrize("what", ["organisation", "source"])
+def test_a_call_that_begins_while_what_it_shares_a_budget_with_is_deleted_does_not_deadlock(
+    alice: User,
+    staff: User,
+    acme: Organisation,
+    converse: Converse,  # noqa: F811
+    what: str,
+):
+    """Deleting takes all conversations that it touches before a budget, as calls do."""
+    set_budget(
+        actor=staff, scope=Budget.Scope.DEPLOYMENT, unit="tokens", period="total", limit=1_000
+    )
+    first, _ = converse()
+    second, _ = converse()
+    begin_call(first)
+    Conversation.objects.filter(pk=second.pk).update(origin=first)
+    locked = threading.Event()
+
+    def begin() -> None:
+        with transaction.atomic():
+            Conversation.objects.select_for_update(no_key=True).get(pk=second.pk)
+            locked.set()
+            until(somebody_waits_for_a_lock)
+            begin_call(second)
+
+    def delete() -> None:
+        assert locked.wait(PATIENCE)
+        if what == "organisation":
+            delete_organisation(actor=staff, organisation=acme)
+        else:
+            delete_conversation(actor=alice, conversation=first)
+
+    with ThreadPoolExecutor(2) as threads:
+        beginning, deleting = (threads.submit(in_a_thread(work)) for work in (begin, delete))
+        beginning.result(PATIENCE)
+        deleting.result(PATIENCE)
+    assert not Conversation.objects.filter(pk=first.pk).exists()
+    lost = 2 if what == "organisation" else 1
+    assert BudgetPeriod.objects.get().spent == lost * 30
