@@ -9,7 +9,7 @@ goes back within one is `branching`'s.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from django.db import transaction
@@ -265,10 +265,19 @@ def copied_entries(path: Sequence[Entry]) -> list[tuple[str, Entry]]:
             chosen.append(entry)
         elif chosen:
             before[entry.uid] = named[chosen[-1].uid]
-    return [
+    copied = [
         (entry.uid, Entry(named[entry.uid], _renamed(entry.event, named, before), at=entry.at))
         for entry in chosen
     ]
+    lost = History([entry for _was, entry in copied]).open_request
+    if lost is not None:
+        # Its end will be heard, and paid for, where it was asked.
+        free = SpanModelRequestEnd(
+            model_request_start_id=lost.uid, model_usage=ModelUsage(), is_error=True, end="lost"
+        )
+        end = Entry.of(free)
+        copied.append((end.uid, replace(end, at=chosen[-1].at)))
+    return copied
 
 
 def _is_copied(entry: Entry, taken: set[str], known: Mapping[str, str]) -> bool:

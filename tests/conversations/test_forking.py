@@ -90,6 +90,29 @@ def work(alice, converse):
     return conversation, rows, scripted
 
 
+def test_a_request_whose_end_nobody_has_heard_is_paid_for_where_it_was_asked(alice, converse):
+    conversation, _scripted = converse()
+    message = Entry.of(UserMessage(content=(Text(text="Hi."),)))
+    append(conversation.pk, [message], actor=alice)
+    begun = Entry.of(SpanModelRequestStart(prompt_tokens_at_most=1_000, output_tokens_at_most=10))
+    words = AgentMessage(content=(Text(text="Half of"),), model_request_id=begun.uid)
+    broken = SessionStatusIdle(stop_reason=RetriesExhausted())
+    happened = (InputTaken(event_ids=(message.uid,)), SessionStatusRunning())
+    append(conversation.pk, [*map(Entry.of, happened), begun, Entry.of(words), Entry.of(broken)])
+    Conversation.objects.update(owes_run=False)
+
+    fork = fork_conversation(actor=alice, conversation=conversation)
+
+    assert said(fork) == ["Hi.", "Half of"]
+    history = History(entries(fork))
+    assert history.open_request is None
+    assert history.usage.total_tokens == 0
+    (end,) = (each.event for each in entries(fork) if isinstance(each.event, SpanModelRequestEnd))
+    assert end.end == "lost"
+    fork.delete()
+    assert not Usage.objects.exists()
+
+
 def test_a_fork_goes_on_by_itself_from_a_place_with_its_files(alice, work):
     conversation, (_, two), scripted = work
     regenerate(actor=alice, conversation=conversation, event_uid=two.uid)
