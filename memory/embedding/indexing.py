@@ -158,7 +158,7 @@ def _measured(service: Service, payer: Payer) -> bool:
     call = paying.hold(payer, model=service.model, tokens=at_most)
     if call is None:
         return False
-    used: int | None = 0
+    used: int | None = None  # whatever goes wrong, the service may have been asked
     try:
         used = measure(service)
     except Unanswered as problem:
@@ -189,11 +189,13 @@ def _asked(service: Service, texts: list[str], call: str, tokens: int) -> list[V
 
     def ask(some: list[str]) -> list[Vectors]:
         nonlocal used
+        before, likely = used, paying.likely_tokens(some)
+        used += likely  # whatever goes wrong
         try:
             made = service.ask(some)
         except Unanswered as problem:
-            if problem.counted:
-                used += paying.likely_tokens(some)
+            if not problem.counted:
+                used = before
             if not problem.texts:
                 raise
             if len(some) > 1:
@@ -203,7 +205,7 @@ def _asked(service: Service, texts: list[str], call: str, tokens: int) -> list[V
                 takes_others()
                 return [service.nothing()]
             return ask([some[0][: min(len(some[0]), service.reads) // 2]])
-        used += paying.likely_tokens(some) if made.tokens is None else made.tokens
+        used = before + (likely if made.tokens is None else made.tokens)
         return list(made.vectors)
 
     try:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from memory.actions.memories import create_memory
@@ -289,6 +290,23 @@ def test_measuring_a_model_that_gives_no_vectors_costs_what_it_may_have_read(
     assert len(service.asked) == 1
     assert (Usage.objects.get().input_tokens > 0) is used
     assert not EmbeddingScale.objects.exists()
+
+
+def test_measuring_costs_what_it_may_have_read_also_where_the_database_does_not_keep_it(
+    alice, shared, service
+):
+    remember(actor=alice, store=shared, text=WAREHOUSE)
+
+    def away(execute, sql, params, many, context):
+        if sql.startswith('INSERT INTO "memory_embeddingscale"'):
+            raise OperationalError("The database is away.")
+        return execute(sql, params, many, context)
+
+    with pytest.raises(OperationalError), connection.execute_wrapper(away):
+        make_vectors(MEMORIES)
+
+    assert len(service.asked) == 1
+    assert Usage.objects.get().input_tokens > 0
 
 
 def test_where_a_budget_has_no_room_nothing_is_asked_and_words_still_find(
