@@ -308,7 +308,8 @@ def _check_own(
     assert isinstance(conversation, Conversation)  # noqa: S101 - asked before
     if current is not None:
         _check_ceiling(current, limit)
-    wider = Budget.objects.applying_to(conversation, conversation.owner_id).filter(
+    owner = conversation.owner_id
+    wider = Budget.objects.applying_to(conversation, owner, asker=owner).filter(
         unit=unit, period=period
     )
     lowest = wider.exclude(scope=Budget.Scope.CONVERSATION).order_by("limit").first()

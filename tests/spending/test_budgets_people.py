@@ -158,6 +158,18 @@ def test_the_owner_of_a_conversation_stays_within_what_the_organisation_allows(
     assert refused.value.field == "limit"
 
 
+def test_the_owner_of_a_conversation_is_told_nothing_of_the_budget_of_who_spoke_in_it_last(
+    carol: User, alice: User, bob: User, acme: Organisation
+):
+    member = {"scope": Budget.Scope.USER, "organisation": acme, "user": alice, **TOKENS}
+    set_budget(actor=carol, limit=7, **member)
+    shared = make_conversation(bob, acme)
+    Conversation.objects.filter(pk=shared.pk).update(asked_by=alice)
+    shared.refresh_from_db()
+    fields = {"scope": Budget.Scope.CONVERSATION, "conversation": shared, **TOKENS}
+    assert set_budget(actor=bob, limit=50, **fields).limit == 50
+
+
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
