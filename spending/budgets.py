@@ -164,12 +164,25 @@ def _used(budget: Budget, usage: Usage, reserved: int) -> int:
 
 
 def _full(period: BudgetPeriod, need: int, conversation: Conversation) -> CapReached:
+    """The log keeps it for all who read the conversation: figures of one person's budget are not told."""
     budget = _named(period)
     unit = budget.unit
-    message = _(
-        "The budget of %(limit)s %(period)s is reached (%(name)s): %(spent)s are spent, %(reserved)s"
-        " are reserved for calls under way, and this call may take up to %(need)s."
-    ) % {
+    if budget.is_personal:
+        message = _(
+            "A personal budget (%(name)s, %(period)s) has no room for this call, which may take up to"
+            " %(need)s. The person it caps finds its figures under “Budgets”."
+        )
+    elif period.spent < period.limit:
+        message = _(
+            "The next call could go over the budget of %(limit)s %(period)s (%(name)s): %(spent)s are"
+            " spent, %(reserved)s are reserved for calls under way, and it may take up to %(need)s."
+        )
+    else:
+        message = _(
+            "The budget of %(limit)s %(period)s is reached (%(name)s): %(spent)s are spent, %(reserved)s"
+            " are reserved for calls under way, and this call may take up to %(need)s."
+        )
+    message %= {
         "limit": amount_text(unit, period.limit),
         "period": budget.get_period_display(),
         "name": name_of(budget, conversation),
@@ -184,10 +197,17 @@ def _unpriced(
     period: BudgetPeriod, begun: SpanModelRequestStart, conversation: Conversation
 ) -> CapReached:
     budget = _named(period)
-    message = _(
-        "The model %(model)s of %(provider)s has no price, so the budget of %(limit)s %(period)s"
-        " (%(name)s) cannot be kept with it."
-    ) % {
+    if budget.is_personal:
+        message = _(
+            "The model %(model)s of %(provider)s has no price, so a personal budget in money (%(name)s,"
+            " %(period)s) cannot be kept with it."
+        )
+    else:
+        message = _(
+            "The model %(model)s of %(provider)s has no price, so the budget of %(limit)s %(period)s"
+            " (%(name)s) cannot be kept with it."
+        )
+    message %= {
         "model": begun.model,
         "provider": begun.provider,
         "limit": amount_text(budget.unit, period.limit),

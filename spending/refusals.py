@@ -43,8 +43,20 @@ def _whose(said: str) -> str:
 
 REFUSALS = Sentences(
     gettext_noop(
+        "A personal budget (%(name)s, %(period)s) has no room for this call, which may take up to"
+        " %(need)s. The person it caps finds its figures under “Budgets”."
+    ),
+    gettext_noop(
+        "The next call could go over the budget of %(limit)s %(period)s (%(name)s): %(spent)s are"
+        " spent, %(reserved)s are reserved for calls under way, and it may take up to %(need)s."
+    ),
+    gettext_noop(
         "The budget of %(limit)s %(period)s is reached (%(name)s): %(spent)s are spent, %(reserved)s"
         " are reserved for calls under way, and this call may take up to %(need)s."
+    ),
+    gettext_noop(
+        "The model %(model)s of %(provider)s has no price, so a personal budget in money (%(name)s,"
+        " %(period)s) cannot be kept with it."
     ),
     gettext_noop(
         "The model %(model)s of %(provider)s has no price, so the budget of %(limit)s %(period)s"

@@ -33,7 +33,10 @@ GROUPS: tuple[tuple[Promise, tuple[tuple[str, Promise], ...]], ...] = (
             ("session.running", _("It started to work.")),
             ("session.idled", _("It came to rest, for whatever reason.")),
             ("session.requires_action", _("It rests until somebody answers.")),
-            ("session.budget_reached", _("It rests because a budget is used up.")),
+            (
+                "session.budget_reached",
+                _("It rests because a budget has no room for its next call."),
+            ),
             ("session.outcome_evaluation_ended", _("Work on an outcome was judged.")),
             ("session.updated", _("Its title or a switch of it changed.")),
             ("session.archived", _("It was put out of the list.")),

@@ -219,6 +219,11 @@ class Budget(models.Model):
         return self.scope == Budget.Scope.PERSON and self.user_id is None
 
     @property
+    def is_personal(self) -> bool:
+        """Whether its figures are one person's, and not for all who read her conversations."""
+        return self.scope in {Budget.Scope.USER, Budget.Scope.PERSON}
+
+    @property
     def limit_text(self) -> str:
         return amount_text(self.unit, self.limit)
 

@@ -44,6 +44,10 @@ def refusal(
         organisation=organisation,
         conversation=about,
     )
+    return refusal_of(conversation)
+
+
+def refusal_of(conversation: Conversation) -> CapReached:
     call = SpanModelRequestStart(
         provider="scripted",
         model="m",
@@ -60,6 +64,43 @@ def refusal(
 def test_no_refusal_of_a_budget_is_left_in_english(language: str, refusal: CapReached):
     with translation.override(language):
         told = f"{in_words(refusal.message)} {in_words(refusal.hint)}"
-    left = {"reached", "spent", "raise", "conversation", "price", "this", "each"}
+    left = {"reached", "spent", "raise", "conversation", "price", "this", "each", "are", "room"}
     assert not left & set(told.lower().replace("(", " ").replace(")", " ").split()), told
     assert in_words(refusal.message) == refusal.message
+
+
+@pytest.mark.parametrize("unit", ["tokens", "money"])
+@pytest.mark.parametrize("scope", [Budget.Scope.USER, Budget.Scope.PERSON])
+def test_whoever_reads_a_conversation_is_told_no_figures_of_one_persons_budget(
+    alice: User,
+    acme: Organisation,
+    staff: User,
+    conversation: Conversation,
+    scope: Budget.Scope,
+    unit: str,
+):
+    organisation = acme if scope == Budget.Scope.USER else None
+    given = {"scope": scope, "unit": unit, "period": "day", "organisation": organisation}
+    set_budget(actor=staff, limit=1234, user=alice, **given)
+    refused = refusal_of(conversation)
+    assert "1,234" not in refused.message
+    assert "$" not in refused.message
+    assert "alice" in refused.message
+
+
+def test_a_budget_is_said_to_be_reached_only_where_it_is(
+    acme: Organisation, staff: User, conversation: Conversation
+):
+    given = {
+        "actor": staff,
+        "scope": Budget.Scope.ORGANISATION,
+        "organisation": acme,
+        "unit": "tokens",
+        "period": "day",
+    }
+    set_budget(limit=10_500, **given)
+    message = refusal_of(conversation).message
+    assert "reached" not in message
+    assert message.startswith("The next call could go over the budget of 10,500 tokens a day")
+    set_budget(limit=0, **given)
+    assert "is reached" in refusal_of(conversation).message
