@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import User
 from conversations.models import Conversation
 from jobs.dispatch import dispatch
 
+from .applying import applying_to
 from .models import Budget, BudgetPeriod, BudgetStop
 from .periods import locked
 
@@ -58,6 +59,7 @@ def note(conversation_id: int, refused_in: BudgetPeriod, *, needed: int | None) 
                 "released_by": None,
             },
         )
+    _pass_on_elsewhere(conversation_id, period)
 
 
 def forget(conversation: Conversation) -> None:
@@ -107,6 +109,22 @@ def pass_on(conversation: Conversation) -> None:
     period = locked(Q(pk=stop.period_id)).first()
     if period is not None:
         release_for_room({period.pk: period.room})
+
+
+def _pass_on_elsewhere(conversation_id: int, refused_in: BudgetPeriod) -> None:
+    """It may have been let go on for room in another budget, of which it takes none."""
+    conversation = Conversation.objects.filter(pk=conversation_id).select_related("owner").first()
+    if conversation is None:
+        return
+    _payer, budgets = applying_to(conversation, server_keys=True)
+    others = BudgetPeriod.objects.filter(budget__in=budgets).exclude(pk=refused_in.pk)
+    room = F("limit") - F("spent") - F("reserved")
+    waited_for = others.filter(stops__released_at=None, stops__needed__lte=room).distinct()
+    for pk in waited_for.order_by("pk").values_list("pk", flat=True):
+        with transaction.atomic():
+            period = locked(Q(pk=pk)).first()
+            if period is not None:
+                release_for_room({period.pk: period.room})
 
 
 def _untouched(stops: QuerySet[BudgetStop]) -> QuerySet[BudgetStop]:

@@ -354,7 +354,7 @@ def test_a_call_that_waits_for_others_goes_on_when_they_leave_room(
     assert retry.actor is None
 
 
-@pytest.mark.parametrize("gone", ["elsewhere", "deleted"])
+@pytest.mark.parametrize("gone", ["elsewhere", "refused by another budget", "deleted"])
 def test_room_that_one_conversation_no_longer_wants_is_the_next_ones(
     alice: User, converse: Converse, tokens_of_acme: SetBudget, gone: str
 ):
@@ -376,6 +376,10 @@ def test_room_that_one_conversation_no_longer_wants_is_the_next_ones(
         details = StopDetails(code="token_budget", message="This message has used its tokens.")
         idle = SessionStatusIdle(stop_reason=BudgetReached(), stop_details=details)
         log.append(first.pk, [Entry.of(idle)])
+        end_call(other, under_way)
+    elif gone == "refused by another budget":
+        own = {"scope": Budget.Scope.CONVERSATION, "conversation": first}
+        set_budget(actor=alice, unit="tokens", period="total", limit=1, **own)
         end_call(other, under_way)
     else:
         with transaction.atomic():
