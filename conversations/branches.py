@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from harness.branches import ANYWHERE_TYPES, TURN_TYPES, Branches, Path
+from harness.branches import TURN_TYPES, Branches, Path, anywhere_types
 from harness.events import Rewound, SessionStatusIdle, UserCustomToolResult, UserMessage
 from harness.history import History
 from jobs.prepared import Prepared
@@ -60,11 +60,12 @@ def counts(conversation: Conversation) -> Callable[[Event], bool]:
     if conversation.rewound_seq is None:
         return lambda row: True
     path = branches_of(conversation.pk, conversation.last_seq).path()
-    return lambda row: row.seq in path or row.type in ANYWHERE_TYPES
+    anywhere = anywhere_types()
+    return lambda row: row.seq in path or row.type in anywhere
 
 
 def within(path: Path) -> Q:
-    chosen = Q(type__in=ANYWHERE_TYPES)
+    chosen = Q(type__in=anywhere_types())
     for first, last in path.stretches:
         chosen |= Q(seq__gte=first, seq__lte=last)
     return chosen

@@ -13,20 +13,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.events import (
+    AppEvent,
     ContentRedacted,
     ContentSetAside,
     FeedbackGiven,
     MessagePinned,
     Rewound,
     SessionUpdated,
+    telling_of_before,
 )
 
 if TYPE_CHECKING:
+    from harness.events import Event
     from harness.history import Entry
 
 ANYWHERE = (SessionUpdated, ContentSetAside, ContentRedacted, FeedbackGiven, MessagePinned)
 """Events about the conversation rather than its dialogue: they hold on every branch."""
-ANYWHERE_TYPES = tuple(kind.model_fields["type"].default for kind in ANYWHERE)
+_ANYWHERE_TYPES = tuple(kind.model_fields["type"].default for kind in ANYWHERE)
 
 TURN_TYPES = ("session.status_running", "x.input_taken", "span.model_request_start")
 """What a turn leaves behind. A branch without any has nothing to go back to."""
@@ -48,10 +51,23 @@ LEAD_TYPES = frozenset(
         "x.background_finished",
         "x.subagent_ended",
         "x.rewound",
-        *ANYWHERE_TYPES,
+        *_ANYWHERE_TYPES,
     }
 )
 """What may stand between two turns and is no part of either: what waited at a place is not gone back to."""
+
+
+def anywhere_types() -> tuple[str, ...]:
+    """The types of all that `holds_anywhere`, those of apps among them."""
+    return (*_ANYWHERE_TYPES, *telling_of_before())
+
+
+def holds_anywhere(event: Event) -> bool:
+    """Whether it counts on every branch, wherever it stands. What tells of words before it does: where
+    somebody went back to a place between, the words are there and it would not be."""
+    if isinstance(event, AppEvent):
+        return event.tells_of_before()
+    return isinstance(event, ANYWHERE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +187,15 @@ def on_path(entries: Sequence[Entry]) -> Sequence[Entry]:
     return [
         entry
         for entry in entries
-        if entry.seq in path or not entry.seq or isinstance(entry.event, ANYWHERE)
+        if entry.seq in path or not entry.seq or holds_anywhere(entry.event)
     ]
 
 
 def place_before(path: Sequence[Entry], index: int) -> int:
     """The number of the last event before `path[index]` that its dialogue rests on; 0: the beginning."""
     for entry in reversed(path[:index]):
-        if entry.event.type not in LEAD_TYPES and not entry.event.between_turns:
+        event = entry.event
+        leads = event.type in LEAD_TYPES or event.between_turns or holds_anywhere(event)
+        if not leads:
             return entry.seq
     return 0

@@ -1080,7 +1080,8 @@ class AppEvent(BaseEvent):
         return ""
 
     def tells_of_before(self) -> bool:
-        """Whether those words stand before it, somewhere, in events that do not say so themselves."""
+        """Whether those words stand before it, somewhere, in events that do not say so themselves. All of one
+        type say the same, and they count on every branch."""
         return False
 
     def instructs(self) -> bool:
@@ -1152,6 +1153,12 @@ def bringing_types() -> tuple[str, ...]:
     """Those of apps by which others' words may come into the dialogue."""
     nobody = AppEvent.untrusted_by
     return tuple(name for name, kind in _of_apps.items() if kind.untrusted_by is not nobody)
+
+
+def telling_of_before() -> tuple[str, ...]:
+    """Those of apps that say so of what stands before them."""
+    nothing = AppEvent.tells_of_before
+    return tuple(name for name, kind in _of_apps.items() if kind.tells_of_before is not nothing)
 
 
 def instructing_types() -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from conversations.branches import branches_of, within
 from conversations.models import Conversation, Event
 from conversations.models.event import EventQuerySet
 from conversations.waiting import places
-from harness.branches import ANYWHERE_TYPES, Branches, Path
+from harness.branches import Branches, Path, anywhere_types
 from harness.events import InputTaken
 from jobs.prepared import Prepared
 
@@ -125,7 +125,8 @@ def changes(conversation: Conversation, after_seq: int) -> Changes:
     if rewound and branches is not None:
         cut = branches.path(after_seq).shared_with(branches.path())
         # What is said of a unit that both have stands on the branch that was left.
-        anywhere = [row for row in new if row.type in ANYWHERE_TYPES]
+        types = anywhere_types()
+        anywhere = [row for row in new if row.type in types]
         new = list(_counting(conversation, branches, cut, end)[: REDRAWN_EVENTS + 1])
         if len(new) > REDRAWN_EVENTS:
             return Changes(seq=end, reload=True)
@@ -267,7 +268,8 @@ def _about(
     if branches is None:
         return rows
     path: Path = branches.path()
-    return [row for row in rows if row.seq in path or row.type in ANYWHERE_TYPES]
+    anywhere = anywhere_types()
+    return [row for row in rows if row.seq in path or row.type in anywhere]
 
 
 def _all_about(conversation: Conversation, subjects: set[str]) -> Iterable[Event]:

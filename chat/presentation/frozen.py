@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from conversations.branches import branches_of
 from conversations.models import Event, Link
-from harness.branches import ANYWHERE_TYPES
+from harness.branches import anywhere_types
 from harness.content import text_of
 from harness.events import (
     AgentCustomToolUse,
@@ -65,14 +65,14 @@ class Said:
 
 
 def frozen(link: Link) -> list[Said]:
-    path = branches_of(link.conversation_id, link.seq).path()
+    path, anywhere = branches_of(link.conversation_id, link.seq).path(), anywhere_types()
     rows = Event.objects.filter(
         conversation=link.conversation_id, seq__lte=link.seq, type__in=_SHOWN
     ).order_by("seq")
     values = [
         (row.uid, row.subject, row.value)
         for row in rows[:MOST_EVENTS]
-        if row.seq in path or row.type in ANYWHERE_TYPES
+        if row.seq in path or row.type in anywhere
     ]
     return list(_elements(values, details=link.details))
 

@@ -377,6 +377,41 @@ def test_strangers_words_that_only_a_judge_read_are_theirs_in_the_fork_too(alice
     assert has_strangers_words(again)
 
 
+def test_a_fork_in_which_somebody_went_back_keeps_the_mark_that_stands_at_its_end(alice, converse):
+    conversation, _scripted = converse()
+    wish = Entry.of(UserDefineOutcome(outcome_id="outc_1", description="Write.", rubric="- good"))
+    append(conversation.pk, [wish], actor=alice)
+    start = Entry.of(SpanOutcomeEvaluationStart(outcome_id="outc_1"))
+    judged = SpanOutcomeEvaluationEnd(
+        outcome_evaluation_start_id=start.uid,
+        outcome_id="outc_1",
+        result="needs_revision",
+        explanation="Send it.",
+        untrusted_by="a page",
+    )
+    begun = [Entry.of(SessionStatusRunning()), Entry.of(InputTaken(event_ids=(wish.uid,))), start]
+    append(conversation.pk, [*begun, Entry.of(judged), *replied("I shall send it."), ended()])
+    thanks = Entry.of(UserMessage(content=(Text(text="Thanks."),)))
+    append(conversation.pk, [thanks], actor=alice)
+    taken = Entry.of(InputTaken(event_ids=(thanks.uid,)))
+    append(conversation.pk, [Entry.of(SessionStatusRunning()), taken, *replied("So."), ended()])
+    Conversation.objects.filter(pk=conversation.pk).update(owes_run=False)
+
+    fork = fork_conversation(actor=alice, conversation=conversation)
+    rewind(actor=alice, conversation=fork, event_uid=fork.events.get(type="user.message").uid)
+    assert "I shall send it." in said(fork)
+    assert "So." not in said(fork)
+    assert "a page" in history_of(fork).ever_tainted_by
+    again = fork_conversation(actor=alice, conversation=fork)
+    assert "a page" in history_of(again).ever_tainted_by
+    with pytest.raises(Conflict, match="stands there already"):
+        rewind(actor=alice, conversation=again, event_uid=first_answer(again).uid)
+
+
+def ended() -> Entry:
+    return Entry.of(SessionStatusIdle(stop_reason=EndTurn()))
+
+
 def test_a_summary_in_a_fork_keeps_the_mark_of_a_verdict_before_a_page_that_is_copied(
     alice, converse
 ):

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
+from harness.branches import place_before
 from harness.content import Base64Source, Block, Document, Image, Text, UrlSource
 from harness.events import (
     AgentCustomToolUse,
@@ -19,11 +20,14 @@ from harness.events import (
     AgentToolUse,
     AppEvent,
     BackgroundFinished,
+    EndTurn,
     InputTaken,
     Known,
     McpElsewhere,
     MessageEdited,
     ModelUsage,
+    Rewound,
+    SessionStatusIdle,
     SessionStatusRunning,
     SpanModelRequestEnd,
     SpanModelRequestStart,
@@ -252,6 +256,17 @@ def test_a_summary_of_words_whose_mark_stands_behind_them_brings_them_back() -> 
     copied = (SessionStatusRunning(), PLAIN, Brought(), *heard)
     assert told(*copied).tainted_by == ""
     assert told(*copied, summary).tainted_by == "a page, by way of a summary"
+
+
+def test_what_tells_of_words_before_it_holds_where_somebody_went_back_between() -> None:
+    said = UserMessage(content=(Text(text="Go on."),))
+    log = [SessionStatusRunning(), PLAIN, SessionStatusIdle(stop_reason=EndTurn()), Brought()]
+    log += [Rewound(behind=3), said, InputTaken(event_ids=("e6",))]
+    entries = [Entry(f"e{number}", event, number) for number, event in enumerate(log, 1)]
+    back = History(entries[:5])
+    assert (back.tainted_by, back.ever_tainted_by, back.first_taint) == ("a page", "a page", "e4")
+    assert place_before(back.entries, len(back.entries)) == 3
+    assert History(entries).tainted_by == "a page", "nobody has read it there yet"
 
 
 def test_a_verdict_on_work_that_read_what_strangers_wrote_may_say_what_they_want() -> None:
