@@ -19,7 +19,7 @@ from .log import append
 from .models import Conversation
 from .writers import by_people, instructing_in, writers_beside
 
-Way = Literal["fork", "task", "step", "answer", "skill"]
+Way = Literal["fork", "task", "step", "answer", "skill", "case"]
 
 
 class WordsBrought(AppEvent):

@@ -21,8 +21,9 @@ from agents.models import Agent, AgentVersion
 from conversations import logsql, removals
 from conversations.actions.conversations import create_conversation
 from conversations.actions.files import require_files_in
-from conversations.actions.forking import copied_entries
+from conversations.actions.forking import copied_entries, untold
 from conversations.actions.messages import stop
+from conversations.broughtwords import WordsBrought
 from conversations.log import append, begin_as_copy, entries_after
 from conversations.models import Conversation
 from conversations.provenance import TableProvenance
@@ -31,7 +32,7 @@ from harness.agentconfig import AgentConfig, Limits, SkillUse
 from harness.content import Text
 from harness.errors import AgentError, NotFound
 from harness.events import UserMessage, load
-from harness.history import Entry
+from harness.history import Entry, History
 from harness.ids import new_conversation_id
 from jobs.dispatch import dispatch
 from skills_app.choosing import choose
@@ -156,11 +157,16 @@ def _begin(evaluation: Evaluation, trial: Trial, uid: str) -> None:
     )
     if spec.beginning:
         recorded = [Entry(each.uid, load(each.event), at=each.at) for each in spec.beginning]
-        entries = [entry for _was, entry in copied_entries(recorded)]
+        copied = copied_entries(recorded)
+        entries = [entry for _was, entry in copied]
         begin_as_copy(conversation, entries, actors=[None] * len(entries), origin=None)
+        if source := untold(History(recorded), copied):
+            append(conversation.pk, [Entry.of(WordsBrought(way="case", strangers=source))])
         conversation.refresh_from_db()
     _put_files(conversation, spec)
-    messages = [Entry.of(UserMessage(content=(Text(text=text),))) for text in spec.input]
+    first = UserMessage(content=(Text(text=spec.input[0]),), untrusted_by=spec.untrusted_by)
+    others = (UserMessage(content=(Text(text=text),)) for text in spec.input[1:])
+    messages = [Entry.of(message) for message in (first, *others)]
     trial.first_seq = conversation.last_seq
     append(conversation.pk, messages, actor=owner)
     _choose_skills(evaluation, conversation)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -225,19 +224,28 @@ def _begun(
 
 def _strangers_before(log: Log, place: int, copied: Sequence[tuple[str, Entry]]) -> str:
     """What strangers' words the dialogue rests on; empty: on none, or what is copied says so itself."""
-    told = History([entry for _uid, entry in copied])
     before = [entry for entry in log.path if entry.seq <= place]
     # Told where a fork ended that it began with, and of all that it began with.
     before += [
         entry for entry in log.path if entry.seq > place and isinstance(entry.event, WordsBrought)
     ]
     here = History(before)
+    return untold(here, copied) if here.ever_tainted_by else strangers_above(log.held)
+
+
+def untold(here: History, copied: Sequence[tuple[str, Entry]]) -> str:
+    """What strangers' words a dialogue holds of which what is copied of it does not say so; empty: none."""
+    told = History([entry for _uid, entry in copied])
     if told.ever_tainted_by and here.first_taint in dict(copied):
         # That says that they were there, and not always that they came again since a person spoke.
         return "" if told.tainted_by else here.tainted_by
-    above = Conversation.objects.filter(pk__in=ancestors(log.held))
-    histories = chain((here,), (history_of(each) for each in above))
-    return next(filter(None, (each.ever_tainted_by for each in histories)), "")
+    return here.ever_tainted_by
+
+
+def strangers_above(conversation: Conversation) -> str:
+    """What strangers' words those hold whose agents began it; empty: none."""
+    above = Conversation.objects.filter(pk__in=ancestors(conversation))
+    return next(filter(None, (history_of(each).ever_tainted_by for each in above)), "")
 
 
 def _automatic_title(path: Sequence[Entry]) -> Entry | None:

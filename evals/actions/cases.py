@@ -9,13 +9,15 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from conversations.actions.forking import strangers_above
 from conversations.actions.own import require_readable
 from conversations.branches import counting
 from conversations.models import Conversation, Event
-from evals.checks.spec import MOST_RECORDED, CaseSpec, Recorded
+from evals.checks.spec import MOST_RECORDED, SOURCE, CaseSpec, Recorded
 from harness.content import text_of
 from harness.errors import Invalid, LimitReached, NotFound
-from harness.events import AgentMessage, UserMessage, dump
+from harness.events import AgentMessage, UserMessage, dump, telling_of_before
+from harness.history import History
 
 PHRASE = 200
 """Characters of the answer that the first check asks for."""
@@ -41,7 +43,10 @@ def case_of(*, actor: User, conversation: Conversation, event_uid: str, name: st
             hint=_("Make a case of another answer."),
         )
     before = [row for row in rows if row.seq < asked.seq]
-    if not any(row.type == "agent.message" for row in before):
+    if any(row.type == "agent.message" for row in before):
+        telling = telling_of_before()
+        before += [row for row in rows if row.seq > asked.seq and row.type in telling]
+    else:
         before = []
     if len(before) > MOST_RECORDED:
         raise LimitReached(
@@ -58,11 +63,21 @@ def case_of(*, actor: User, conversation: Conversation, event_uid: str, name: st
                 Recorded(uid=row.uid, at=row.created_at.timestamp(), event=dump(row.value))
                 for row in before
             ],
+            "untrusted_by": _strangers(conversation, asked, before)[:SOURCE],
             "script": {"replies": [{"say": first}]} if first else {},
             "checks": [{"type": "text", "any": [first[:PHRASE] or "…"]}],
             "note": _("Made of a conversation on %(day)s.") % {"day": timezone.now().date()},
         }
     )
+
+
+def _strangers(conversation: Conversation, asked: Event, before: list[Event]) -> str:
+    """Whose words the message holds or goes by, as far as what is recorded before it does not say so."""
+    value = asked.value
+    source = value.untrusted_by if isinstance(value, UserMessage) else ""
+    if source or not before or History([row.entry() for row in before]).ever_tainted_by:
+        return source
+    return strangers_above(conversation)
 
 
 def _asked(rows: list[Event], answer: Event) -> Event:

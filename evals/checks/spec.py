@@ -24,6 +24,8 @@ MOST_CHECKS = 50
 MOST_FILES = 50
 MOST_RECORDED = 2_000
 """Events of a recorded beginning."""
+SOURCE = 300
+"""Characters of what brought strangers' words in."""
 TEXT = 100_000
 """Characters of one text of a case."""
 
@@ -287,6 +289,8 @@ class CaseSpec(Frozen):
     """By their paths in the workspace."""
     beginning: tuple[Recorded, ...] = Field(default=(), max_length=MOST_RECORDED)
     """What was recorded of a conversation, which the input goes on with."""
+    untrusted_by: str = Field(default="", max_length=SOURCE)
+    """What strangers' words the first message of the input holds or goes by, in words; empty: none."""
     script: Script = Script()
     checks: tuple[Check, ...] = Field(min_length=1, max_length=MOST_CHECKS)
 
