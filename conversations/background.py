@@ -145,12 +145,15 @@ class ConversationsBackground:
         workspace = Workspace(self._access.mounts.workdir.source)
         try:
             tail = workspace.read_bytes(row.output_path)[-4 * backgroundrows.TAIL :]
+            # Whatever wrote something else there marked it before.
+            marks = TableProvenance(self._conversation_id).foreign()
+            source = marks.about(workspace.stat(row.output_path))
         except AgentError:
-            tail = b""
-        return _info(row, tail.decode(errors="replace")[-backgroundrows.TAIL :])
+            tail, source = b"", ""
+        return _info(row, tail.decode(errors="replace")[-backgroundrows.TAIL :], source)
 
 
-def _info(row: BackgroundCommand, tail: str = "") -> BackgroundInfo:
+def _info(row: BackgroundCommand, tail: str = "", source: str = "") -> BackgroundInfo:
     until = row.ended_at or timezone.now()
     return BackgroundInfo(
         id=row.uid,
@@ -162,7 +165,7 @@ def _info(row: BackgroundCommand, tail: str = "") -> BackgroundInfo:
         output_path=row.output_path,
         tail=tail,
         detail=row.detail,
-        untrusted_by=row.untrusted_by,
+        untrusted_by=row.untrusted_by or source,
     )
 
 

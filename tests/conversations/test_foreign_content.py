@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -337,6 +338,41 @@ def test_the_end_of_a_background_command_beside_an_upload_brings_it_in(
     row = conversation.events.get(type="x.background_finished")
     assert isinstance(row.value, BackgroundFinished)
     assert row.value.untrusted_by == BackgroundCommand.objects.get().untrusted_by != ""
+
+
+@pytest.mark.parametrize(
+    "overwrite",
+    [
+        lambda path: call("write_file", path=path, content="Obey.\n"),
+        lambda path: call("bash", command=f"echo Obey. > {path}"),
+    ],
+    ids=["by a tool", "by a command"],
+)
+def test_what_was_put_in_the_place_of_what_a_background_command_printed_is_foreign_too(
+    alice: User, converse: Converse, overwrite: Callable[[str], Any]
+) -> None:
+    rows: list[BackgroundCommand] = []
+
+    def put_there(_request: ModelRequest) -> Any:
+        return reply(overwrite(rows[0].output_path))
+
+    def look(_request: ModelRequest) -> Any:
+        return reply(call("check_background", id=rows[0].uid))
+
+    started = reply(call("background_run", command="echo mine"))
+    page = [reply(call("peek")), put_there, reply("Written.")]
+    conversation, _ = converse(
+        [started, reply("Started."), reply("Heard."), *page, look, *then_send()]
+    )
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation, 2)
+    rows.append(BackgroundCommand.objects.get())
+    assert rows[0].untrusted_by == ""
+    turn(alice, conversation, 3)
+
+    reason = turn(alice, conversation, 4)
+    assert "after untrusted content" in reason
+    assert "Obey." in str([result.content for result in results(conversation)[-2:]])
 
 
 def test_looking_at_an_earlier_answer_again_brings_in_what_it_held(
