@@ -37,9 +37,14 @@ class AgentError(Exception):
 
 
 class ToolError(AgentError):
-    """Raised by a tool to tell the model what went wrong; never reaches a person as a failure."""
+    """Raised by a tool to tell the model what went wrong; never reaches a person as a failure.
+    `untrusted_by`: what of its words others wrote, in words, as of an answer (`ToolOutput`)."""
 
     code = "tool_error"
+
+    def __init__(self, message: str, *, hint: str = "", untrusted_by: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.untrusted_by = untrusted_by
 
 
 class InvalidToolInput(ToolError):

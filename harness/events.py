@@ -977,6 +977,8 @@ class TodosUpdated(BaseEvent):
 
     type: Literal["x.todos_updated"] = "x.todos_updated"
     todos: tuple[Todo, ...]
+    untrusted_by: str = ""
+    """What of it the agent may have from strangers, in words: who reads it later reads these."""
 
 
 class SessionMemoryWritten(BaseEvent):
@@ -989,6 +991,8 @@ class SessionMemoryWritten(BaseEvent):
     version: int
     """Counts the writes of this part from 1."""
     text: str
+    untrusted_by: str = ""
+    """What of it the agent may have from strangers, in words: who reads it later reads these."""
 
 
 Known = (

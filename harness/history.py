@@ -256,9 +256,11 @@ class History:
         """They do because she stopped the agent."""
         self.features = features
         self.todos: tuple[Todo, ...] = ()
+        self.todos_untrusted_by = ""
+        """What of them the agent may have from strangers."""
         self.outcome: Pursued | None = None
         """Until its last evaluation has ended."""
-        self.memory: dict[str, tuple[str, ...]] = {}
+        self.memory: dict[str, tuple[SessionMemoryWritten, ...]] = {}
         """What the agent keeps for this conversation: of each part all versions, the oldest first."""
         self.usage = Usage()
         """Of every model request so far, whatever its purpose."""
@@ -629,9 +631,9 @@ class History:
                 if event.features:
                     self.features = self.features.model_copy(update=event.features)
             case TodosUpdated():
-                self.todos = event.todos
+                self.todos, self.todos_untrusted_by = event.todos, event.untrusted_by
             case SessionMemoryWritten():
-                self.memory[event.part] = (*self.memory.get(event.part, ()), event.text)
+                self.memory[event.part] = (*self.memory.get(event.part, ()), event)
             case Rewound():
                 self._fold_rewound(entry, event)
             case AppEvent() if source := event.untrusted_by():
@@ -940,6 +942,8 @@ def strangers_in(entry: Entry) -> str:
         case UserMessage() | BackgroundFinished():
             return untrusted_in_input(entry)
         case OutcomeCheckRan(untrusted_by=source) | SpanOutcomeEvaluationEnd(untrusted_by=source):
+            return source
+        case TodosUpdated(untrusted_by=source) | SessionMemoryWritten(untrusted_by=source):
             return source
         case McpElsewhere(server=server):
             return server

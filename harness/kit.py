@@ -318,6 +318,7 @@ class Kit:
             call_id=call.uid,
             workspace=self.workspace,
             todos=history.todos,
+            todos_untrusted_by=history.todos_untrusted_by,
             memory=history.memory,
             entries=history.entries,
             plan_mode=history.features.plan_mode,

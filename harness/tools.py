@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.content import Block, as_blocks, as_kept
 from harness.errors import InvalidToolInput, ToolError, ToolTimedOut
-from harness.events import Display, Event, Keepsake, ResultOutcome, Todo
+from harness.events import Display, Event, Keepsake, ResultOutcome, SessionMemoryWritten, Todo
 from harness.history import Entry
 from harness.messages import ToolSpec
 from harness.schemachecks import INLINE, MOST, Checker, TooCostly
@@ -105,7 +105,9 @@ class ToolContext:
     workspace: Path
     """The conversation's own directory; it exists. Tools stay inside it."""
     todos: tuple[Todo, ...] = ()
-    memory: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    todos_untrusted_by: str = ""
+    """What of them the agent may have from strangers."""
+    memory: Mapping[str, tuple[SessionMemoryWritten, ...]] = field(default_factory=dict)
     """What the agent keeps for this conversation: of each part all versions, the oldest first."""
     entries: Sequence[Entry] = ()
     """What counts of the conversation's log, as it grows."""
@@ -328,7 +330,10 @@ async def perform(tool: Tool, context: ToolContext, arguments: dict[str, Any]) -
         else:
             error = ToolError(f"{tool.name} failed: {type(problem).__name__}: {problem}")
     text = error.message if not error.hint else f"{error.message}\n{error.hint}"
-    return Outcome(as_blocks(storable(text)), is_error=True)
+    source = storable(error.untrusted_by)
+    return Outcome(
+        as_blocks(storable(text)), is_error=True, untrusted=bool(source), untrusted_by=source
+    )
 
 
 def _outcome(given: object) -> Outcome:

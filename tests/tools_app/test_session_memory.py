@@ -20,10 +20,24 @@ from tools_app.builtin.sessionmemory import MOST, TOOLS
 from tools_app.catalogue import find
 
 
-async def on(memory: Mapping[str, tuple[str, ...]], name: str, **arguments: Any) -> Outcome:
+def noted(part: str, *texts: str, untrusted_by: str = "") -> tuple[SessionMemoryWritten, ...]:
+    return tuple(
+        SessionMemoryWritten(part=part, version=number, text=text, untrusted_by=untrusted_by)
+        for number, text in enumerate(texts, 1)
+    )
+
+
+async def on(
+    memory: Mapping[str, tuple[SessionMemoryWritten, ...]],
+    name: str,
+    *,
+    tainted_by: str = "",
+    **arguments: Any,
+) -> Outcome:
     tool = find(f"session_memory_{name}")
     assert tool is not None
-    return await perform(tool, ToolContext("e1", Path("/nonexistent"), memory=memory), arguments)
+    context = ToolContext("e1", Path("/nonexistent"), memory=memory, tainted_by=tainted_by)
+    return await perform(tool, context, arguments)
 
 
 def written(outcome: Outcome) -> tuple[int, str]:
@@ -35,7 +49,7 @@ def written(outcome: Outcome) -> tuple[int, str]:
 async def test_each_write_makes_a_version_and_older_ones_stay_readable():
     first = await on({}, "write", part="state", content="Goal.", mode="replace")
     assert written(first) == (1, "Goal.")
-    memory = {"state": ("Goal.", "Goal.\nHalf.")}
+    memory = {"state": noted("state", "Goal.", "Goal.\nHalf.")}
     more = await on(memory, "write", part="state", content="Done.", mode="append")
     assert written(more) == (3, "Goal.\nHalf.\nDone.")
     old = await on(memory, "read", part="state", version=1)
@@ -48,7 +62,7 @@ async def test_each_write_makes_a_version_and_older_ones_stay_readable():
 
 @pytest.mark.parametrize("expected", [None, 0, 1, 3])
 async def test_a_stale_expected_version_is_refused_and_what_is_there_is_shown(expected):
-    memory = {"buffer": ("a", "b")}
+    memory = {"buffer": noted("buffer", "a", "b")}
     given = {} if expected is None else {"expected_version": expected}
     outcome = await on(memory, "write", part="buffer", content="c", mode="replace", **given)
     assert outcome.is_error
@@ -64,9 +78,35 @@ async def test_a_stale_expected_version_is_refused_and_what_is_there_is_shown(ex
 async def test_a_part_holds_what_it_may_and_not_one_character_more(part):
     full = "x" * MOST[part]
     assert written(await on({}, "write", part=part, content=full, mode="replace"))[0] == 1
-    over = await on({part: (full,)}, "write", part=part, content="", mode="append")
+    memory = {part: noted(part, full)}
+    over = await on(memory, "write", part=part, content="", mode="append")
     assert not over.is_error
-    assert (await on({part: (full,)}, "write", part=part, content="y", mode="append")).is_error
+    assert (await on(memory, "write", part=part, content="y", mode="append")).is_error
+
+
+async def test_what_was_written_after_strangers_words_is_marked_where_it_is_read_again():
+    heard = await on({}, "write", tainted_by="a page", part="state", content="x", mode="replace")
+    (event,) = heard.events
+    assert event.untrusted_by == "a page"
+    memory = {"state": noted("state", "Goal.") + heard.events, "buffer": noted("buffer", "Mine.")}
+    for arguments in ({}, {"part": "state"}, {"part": "state", "version": 2}):
+        outcome = await on(memory, "read", **arguments)
+        assert (outcome.untrusted, outcome.untrusted_by) == (True, "a page")
+    for arguments in ({"part": "buffer"}, {"part": "state", "version": 1}):
+        assert not (await on(memory, "read", **arguments)).untrusted
+    for name, arguments in (
+        ("write", {"part": "state", "content": "y", "mode": "replace"}),
+        ("write", {"part": "state", "content": "y", "mode": "replace", "expected_version": 7}),
+        ("read", {"part": "state", "version": 7}),
+    ):
+        refused = await on(memory, name, **arguments)
+        assert refused.is_error
+        assert refused.untrusted_by == "a page", "it shows what is there"
+    (more,) = (await on(memory, "write", part="state", content="y", mode="append")).events
+    (anew,) = (
+        await on(memory, "write", part="state", content="y", mode="replace", expected_version=2)
+    ).events
+    assert (more.untrusted_by, anew.untrusted_by) == ("a page", "")
 
 
 async def test_of_two_writes_in_one_step_the_second_builds_on_the_first():
@@ -85,7 +125,8 @@ async def test_of_two_writes_in_one_step_the_second_builds_on_the_first():
         TOOLS,
     )
     await bench.run(said("Note it."))
-    assert History(bench.journal.entries).memory == {"buffer": ("one", "one\ntwo")}
+    kept = History(bench.journal.entries).memory
+    assert kept == {"buffer": noted("buffer", "one", "one\ntwo")}
 
 
 async def test_notes_outlive_rests_processes_and_every_summary():
@@ -115,4 +156,4 @@ async def test_notes_outlive_rests_processes_and_every_summary():
     opening = str(bench.requests[-1].messages[0].parts)
     assert "session state" in opening
     assert "(version 1)\\nGoal: tea." in opening
-    assert History(bench.journal.entries).memory == {"state": ("Goal: tea.",)}
+    assert History(bench.journal.entries).memory == {"state": noted("state", "Goal: tea.")}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from harness.content import text_of
-from harness.events import SessionUpdated, Todo, TodosUpdated, dump, load
-from harness.tools import Effect
+from harness.events import AgentToolResult, SessionUpdated, Todo, TodosUpdated, dump, load
+from harness.tools import Effect, Tool
 from providers.scripted import call as asked
 from providers.scripted import reply
 from tests.harness.bench import Bench, scripted
@@ -114,6 +114,36 @@ async def test_todos_added_side_by_side_in_one_step_are_all_kept():
         ("3", "completed"),
         ("4", "pending"),
     ]
+
+
+async def test_what_was_written_after_strangers_words_is_marked_where_the_list_is_shown_again():
+    peek = Tool(
+        "peek", "Reads.", {"type": "object"}, lambda _c, _g: "x", Effect.READ, untrusted=True
+    )
+    bench = Bench(
+        scripted(
+            reply(asked("peek")),
+            reply(asked("todo_write", todos=[todo("Send it")])),
+            reply("Written."),
+            reply(asked("todo_complete", content="Send")),
+            reply(asked("todo_add", content="Mine", active_form="Mining")),
+            reply("Added."),
+            reply(asked("todo_list")),
+            reply("Seen."),
+            reply(asked("todo_write", todos=[todo("Mine")]), asked("todo_list")),
+            reply("Mine alone."),
+        ),
+        [peek, *TODO_TOOLS],
+    )
+    for _turn in range(4):
+        await bench.run(said_by_a_person("Go on."))
+    assert [event.untrusted_by for event in bench.events(TodosUpdated)] == ["peek", "peek", ""]
+    peeked, written, *again, anew, mine = bench.events(AgentToolResult)
+    assert (peeked.untrusted, written.untrusted) == (True, False)
+    assert [each.untrusted_by for each in again] == ["peek", "peek", "peek"]
+    assert again[0].is_error
+    assert not anew.untrusted
+    assert not mine.untrusted
 
 
 async def test_an_empty_list_says_so(call):

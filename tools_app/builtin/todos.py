@@ -19,7 +19,7 @@ MOST = 20
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 
-def todo_write(_context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
+def todo_write(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     todos = [
         Todo(
             content=_said(given, "content"),
@@ -28,12 +28,12 @@ def todo_write(_context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
         )
         for given in arguments["todos"]
     ]
-    return _updated(todos)
+    return _updated(todos, context.tainted_by)
 
 
 def todo_add(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     added = Todo(content=_said(arguments, "content"), active_form=_said(arguments, "active_form"))
-    return _updated([*context.todos, added])
+    return _updated([*context.todos, added], context.tainted_by, context.todos_untrusted_by)
 
 
 def todo_complete(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
@@ -42,15 +42,18 @@ def todo_complete(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput
     same = [index for index, todo in enumerate(todos) if todo.content == wanted]
     if not same:
         raise ToolError(
-            f"There is no todo “{wanted}”.", hint="Its content must match:\n" + rendered(todos)
+            f"There is no todo “{wanted}”.",
+            hint="Its content must match:\n" + rendered(todos),
+            untrusted_by=context.todos_untrusted_by,
         )
     index = next((index for index in same if todos[index].status != "completed"), same[0])
     todos[index] = todos[index].model_copy(update={"status": "completed"})
-    return _updated(todos)
+    return _updated(todos, "", context.todos_untrusted_by)
 
 
-def todo_list(context: ToolContext, _arguments: dict[str, Any]) -> str:
-    return rendered(context.todos)
+def todo_list(context: ToolContext, _arguments: dict[str, Any]) -> ToolOutput:
+    source = context.todos_untrusted_by
+    return ToolOutput(rendered(context.todos), untrusted=bool(source), untrusted_by=source)
 
 
 def rendered(todos: Sequence[Todo]) -> str:
@@ -73,7 +76,8 @@ def _said(given: Mapping[str, Any], name: str) -> str:
     return text
 
 
-def _updated(todos: Sequence[Todo]) -> ToolOutput:
+def _updated(todos: Sequence[Todo], tainted_by: str, before: str = "") -> ToolOutput:
+    """`tainted_by`: of the call's context; `before`: what strangers may have said of what it repeats."""
     if len(todos) > MOST:
         raise ToolError(
             f"A todo list holds at most {MOST} entries.",
@@ -84,7 +88,10 @@ def _updated(todos: Sequence[Todo]) -> ToolOutput:
             "At most one todo may be in progress.",
             hint="Complete the current one, or set it back to pending.",
         )
-    return ToolOutput(rendered(todos), events=(TodosUpdated(todos=tuple(todos)),))
+    updated = TodosUpdated(todos=tuple(todos), untrusted_by=tainted_by or before)
+    return ToolOutput(
+        rendered(todos), events=(updated,), untrusted=bool(before), untrusted_by=before
+    )
 
 
 _CONTENT = {
