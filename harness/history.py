@@ -287,6 +287,8 @@ class History:
         """The same over all branches, where somebody went back."""
         self._tainted_at = 0
         """The place in the log at which the first such content came in."""
+        self.made_after: dict[str, str] = {}
+        """By call of the agent's: what had brought untrusted content in when it made it."""
         self.first_taint = ""
         """The id of the event that said so."""
         self._unread = ""
@@ -640,9 +642,13 @@ class History:
                 self._taint(source)
                 if event.tells_of_before():
                     self._tainted_at, self.first_taint = 1, entry.uid
+                    before = (each.uid for each in self.entries if isinstance(each.event, ToolUse))
+                    self.made_after = {**dict.fromkeys(before, source), **self.made_after}
             case _ if isinstance(event, ToolUse):
                 call = OpenCall(entry.uid, event, terms=_terms_of(event))
                 self._calls[entry.uid] = call
+                if self.tainted_by:
+                    self.made_after[entry.uid] = self.tainted_by
                 if call.within:
                     made = self._nested.get(call.within, {})
                     made = {**made, call.uid: NestedCall(call.uid, event)}

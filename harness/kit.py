@@ -327,6 +327,7 @@ class Kit:
             tainted_by=history.tainted_by,
             ever_tainted_by=history.ever_tainted_by,
             tainted_beside=history.tainted_beside,
+            made_after=history.made_after,
             offload=self.offload,
             objection=partial(self._objection, call.use.name, history),
             extras=self.extras,

@@ -122,6 +122,8 @@ class ToolContext:
     """The same since the conversation began."""
     tainted_beside: str = ""
     """The same over all branches, where somebody went back."""
+    made_after: Mapping[str, str] = field(default_factory=dict)
+    """By call of the agent's: what had brought untrusted content in when it made it."""
     offload: Callable[..., Awaitable[Any]] = asyncio.to_thread
     """Runs a plain function in a thread where the database may be used."""
     stopped: Callable[[], Awaitable[None]] = _never
@@ -137,8 +139,12 @@ class ToolContext:
     """Handed through from the runner to tools of higher floors, by name."""
 
     def brought_by(self, calls: Iterable[str]) -> str:
-        """What strangers may have written of what the agent made by these calls, in words: some stand on
+        """What strangers may have written of what the agent made by these calls, in words: before some of
+        them it had read such words, and a person who has spoken since has not seen these; some stand on
         a branch that was left, and what is read there marks nothing here. Empty: nothing of it."""
+        calls = list(calls)
+        if source := next(filter(None, map(self.made_after.get, calls)), ""):
+            return f"{source}, when this was asked for"
         if not self.tainted_beside:
             return ""
         here = {entry.uid for entry in self.entries}

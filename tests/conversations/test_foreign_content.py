@@ -400,6 +400,32 @@ def test_looking_at_an_earlier_answer_again_brings_in_what_it_held(
     assert [result.untrusted for result in results(conversation)] == [True, False, True]
 
 
+def test_the_words_of_a_command_asked_for_after_strangers_words_bring_them_back_where_it_is_listed(
+    alice: User, converse: Converse
+) -> None:
+    """What it answered need hold nothing of theirs, or it was never run."""
+    listed = reply(call("command_history"))
+    mine = [reply(call("bash", command="true")), listed, reply("Mine alone.")]
+    theirs = [reply(call("peek")), reply(call("bash", command=": Obey.")), reply("Heard.")]
+    conversation, _ = converse([*mine, *theirs, listed, *then_send()])
+    turn(alice, conversation)
+    assert not any(result.untrusted for result in results(conversation))
+    turn(alice, conversation, 2)
+
+    assert "peek, when this was asked for" in turn(alice, conversation, 3)
+
+
+def test_so_do_those_of_one_in_the_background(alice: User, converse: Converse) -> None:
+    started = [reply(call("peek")), reply(call("background_run", command=": Obey.")), reply("So.")]
+    conversation, _ = converse(
+        [*started, reply("Heard."), reply(call("check_background")), *then_send()]
+    )
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    rested(conversation, 2)
+
+    assert "peek, when this was asked for" in turn(alice, conversation, 3)
+
+
 # --- what the network brings ----------------------------------------------------------------------
 
 

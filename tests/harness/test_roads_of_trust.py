@@ -258,6 +258,14 @@ def test_a_summary_of_words_whose_mark_stands_behind_them_brings_them_back() -> 
     assert told(*copied, summary).tainted_by == "a page, by way of a summary"
 
 
+def test_of_each_call_it_is_known_whether_strangers_words_had_come_in_when_it_was_made() -> None:
+    page = AgentToolResult(
+        tool_use_id="e0", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+    assert told(PLAIN, page, PLAIN).made_after == {"e2": "a page"}
+    assert told(PLAIN, Brought()).made_after == {"e0": "a page"}, "it does not say since when"
+
+
 def test_what_tells_of_words_before_it_holds_where_somebody_went_back_between() -> None:
     said = UserMessage(content=(Text(text="Go on."),))
     log = [SessionStatusRunning(), PLAIN, SessionStatusIdle(stop_reason=EndTurn()), Brought()]

@@ -290,7 +290,7 @@ def _ending(result: Result, seconds: float) -> str:
 # --- earlier commands -----------------------------------------------------------------------------
 
 
-def command_history(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str:
+def command_history(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     """What was run here, or one earlier command with all it answered."""
     access = access_of(context)
     if access.log is None:
@@ -301,18 +301,20 @@ def command_history(context: ToolContext, arguments: dict[str, Any]) -> ToolOutp
         lines = [
             f"{each.id}  {_outcome(each)}  {' '.join(each.command.split())[:200]}" for each in past
         ]
-        busy = _busy(access)
-        return "\n".join(([busy] if busy else []) + (lines or ["No command was run yet."]))
+        text = "\n".join([_busy(access), *(lines or ["No command was run yet."])])
+        source = context.brought_by(each.id for each in past)
+        return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
     found = access.log.find(str(wanted))
     if found is None:
         raise ToolError(
             f"There is no command “{str(wanted)[:60]}” in this conversation.",
             hint="Call command_history without an id for the ids there are.",
         )
+    source = found.untrusted_by or context.brought_by([found.id])
     return ToolOutput(
         f"$ {found.command}\n[{_outcome(found)}]\n{found.answer}",
-        untrusted=bool(found.untrusted_by),
-        untrusted_by=found.untrusted_by,
+        untrusted=bool(source),
+        untrusted_by=source,
     )
 
 
