@@ -113,11 +113,6 @@ def answer_as_person(
         return _close(owner, team, asked, approve, text, source)
 
 
-def closing_key(request: TeamRequest) -> str:
-    """Of the mail that tells whoever asked of the answer."""
-    return f"closed:{request.uid}"
-
-
 def expire_requests() -> None:
     """Close those that nobody answered in time, and tell who asked. Twice at once it says so once."""
     due = TeamRequest.objects.pending().filter(expires_at__lte=timezone.now())
@@ -174,7 +169,8 @@ def _close(
         )
     request.state = State.APPROVED if approve else State.REJECTED
     request.answer, request.closed_at = text, timezone.now()
-    request.save(update_fields=["state", "answer", "closed_at"])
+    request.untrusted_by = source[:300] if text else ""
+    request.save(update_fields=["state", "answer", "closed_at", "untrusted_by"])
     if approve and request.kind == TeamRequest.Kind.SHUTDOWN:
         teammate = Teammate.objects.get(conversation=request.addressee_id)
         # It is the one that answers, and ends its turn by itself.
@@ -212,7 +208,7 @@ def _tell_asker(team: Team, request: TeamRequest, who: str, source: str) -> None
             None,
             asker,
             f"Request {request.uid} ({request.kind}): {text}{said}",
-            closing_key(request),
+            f"closed:{request.uid}",
             source,
         )
     attend_soon(team)

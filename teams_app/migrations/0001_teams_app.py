@@ -183,6 +183,7 @@ class Migration(migrations.Migration):
                 ('text', models.TextField()),
                 ('state', models.CharField(choices=[('pending', 'waits'), ('approved', 'approved'), ('rejected', 'rejected'), ('expired', 'expired')], default='pending', max_length=20)),
                 ('answer', models.TextField(blank=True)),
+                ('untrusted_by', models.CharField(blank=True, max_length=300)),
                 ('key', models.CharField(max_length=100)),
                 ('expires_at', models.DateTimeField()),
                 ('created_at', models.DateTimeField(auto_now_add=True)),

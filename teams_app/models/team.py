@@ -213,6 +213,8 @@ class TeamRequest(models.Model):
     text = models.TextField()
     state = models.CharField(max_length=20, choices=State, default=State.PENDING)
     answer = models.TextField(blank=True)
+    untrusted_by = models.CharField(max_length=300, blank=True)
+    """What of the answer strangers may have said, or another person, in words."""
     key = models.CharField(max_length=100)
     """Of the call that asked."""
     expires_at = models.DateTimeField()

@@ -14,7 +14,7 @@ from harness.errors import ToolError
 from harness.events import UserMessage
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from teams_app.actions.mail import in_words, send_mail
-from teams_app.actions.requests import answer_as_member, closing_key, make_request
+from teams_app.actions.requests import answer_as_member, make_request
 from teams_app.actions.tasks import numbered
 from teams_app.actions.teams import spawn_teammate as spawn
 from teams_app.boards import board_of
@@ -143,10 +143,7 @@ def check_protocol(context: ToolContext, arguments: dict[str, Any]) -> ToolOutpu
     if found is None:
         raise ToolError("There is no such request in the team.")
     text = f"{found.kind}: {found.state}{': ' + found.answer if found.answer else ''}"
-    # What the answer brought was told with it to whoever asked.
-    told = me.team.mails.filter(key=closing_key(found)).first()
-    source = told.untrusted_by if told is not None and found.answer else ""
-    return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
+    return ToolOutput(text, untrusted=bool(found.untrusted_by), untrusted_by=found.untrusted_by)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -280,6 +280,29 @@ def test_what_a_teammate_read_goes_along_with_its_answer_however_it_is_looked_up
     assert told.untrusted_by == "a page, by way of anna"
 
 
+def test_so_it_does_where_whoever_asked_has_left_the_team(
+    lead: Conversation, plays: Agents
+) -> None:
+    plays("Writer", lambda _request: reply("Yes."))
+    anna, ben = join(lead, "anna", "Writer"), join(lead, "ben", "Writer")
+    settled(anna, ben)
+    request = asking(lead, anna, ben)
+    page = UserMessage(content=(Text(text="A page"),), by_agent=True, untrusted_by="a page")
+    append(ben.conversation.pk, [Entry.of(page)])
+    wake(ben.conversation.pk)
+    settled(anna, ben)
+    assert anna.teammate
+    dismiss_teammate(actor=lead.owner, teammate=anna.teammate)
+    settled(anna, ben)
+    answer_as_member(
+        actor=lead.owner, member=ben, request_uid=request.uid, approve=True, text="Send it."
+    )
+    context = ToolContext("sevt_1", Path(), extras={EXTRA: lead.pk})
+    told = check_protocol(context, {"request_id": request.uid})
+    assert "Send it." in str(told.content)
+    assert told.untrusted_by == "a page, by way of ben"
+
+
 def test_what_strangers_had_written_into_tasks_comes_along_when_the_team_stands_still(
     lead: Conversation, plays: Agents
 ) -> None:
