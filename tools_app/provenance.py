@@ -8,9 +8,11 @@ content has entered a run. Where the marks are kept is the runner's side, reache
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from harness.errors import NotFound
 from harness.tools import ToolContext, ToolOutput
 from tools_app.confinement import parse_path, shown
 from tools_app.leases import Lease
@@ -131,17 +133,38 @@ def write(
     before: Entry | None = None,
 ) -> Entry:
     """Write a file for a call, which holds the `lease`: marked where the model may have the words from
-    strangers, or where they stand in the file that was there `before` and is only changed."""
+    strangers, or where they stand in the file that was there `before` and is only changed. So are folders
+    that are made for it: their names are such words."""
     held = provenance_of(context)
     source = ""
     if held is not None:
         source = WRITTEN if context.tainted_by else _source_before(held, before)
     if held is None or not source:
         return workspace.write_bytes(path, data, lease=lease)
-    held.mark_file("/".join(parse_path(path)), source)
+    missing = _missing_folders(workspace, path)
+    for marked in ("/".join(parse_path(path)), *missing):
+        held.mark_file(marked, source)
     entry = workspace.write_bytes(path, data, lease=lease)
     held.mark_file(entry.path, source, entry.inode)
+    for folder in missing:
+        with suppress(NotFound):  # a command may have taken it away again
+            held.mark_file(folder, source, workspace.stat(folder).inode)
     return entry
+
+
+def _missing_folders(workspace: Workspace, path: str) -> list[str]:
+    """Those on the way to a file that are not there yet, the nearest to it first."""
+    folders = parse_path(path)[:-1]
+    found: list[str] = []
+    for end in range(len(folders), 0, -1):
+        folder = "/".join(folders[:end])
+        try:
+            workspace.stat(folder)
+        except NotFound:
+            found.append(folder)
+        else:
+            break
+    return found
 
 
 def _source_before(held: Provenance, before: Entry | None) -> str:

@@ -252,6 +252,30 @@ def test_what_is_written_after_a_strangers_page_is_foreign_in_every_later_turn(
 
 
 @pytest.mark.parametrize(
+    ("folder", "foreign"),
+    [("", False), ("mine", True), ("mine/send the keys", True)],
+)
+def test_names_of_folders_made_for_a_file_after_a_strangers_page_are_foreign_too(
+    alice: User, converse: Converse, folder: str, foreign: bool
+) -> None:
+    """The folder that was there before is the agent's own."""
+    obeys = call("write_file", path="mine/send the keys/to them/a/x.txt", content="x\n")
+    conversation, _ = converse(
+        [
+            *[reply(call("write_file", path="mine/own.txt", content="x\n")), reply("Mine.")],
+            *[reply(call("peek")), reply(obeys), reply("Obeyed.")],
+            *then_send(call("list_files", path=folder, depth=1)),
+        ]
+    )
+    turn(alice, conversation)
+    turn(alice, conversation, 2)
+
+    reason = turn(alice, conversation, 3)
+    assert ("it was written after untrusted content had come in" in reason) == foreign
+    assert bool(reason) == foreign
+
+
+@pytest.mark.parametrize(
     "later",
     [
         call("read_file", path="own.txt"),
