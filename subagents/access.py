@@ -7,6 +7,7 @@ from functools import partial
 
 from django.utils import timezone
 
+from conversations.actions.children import answer_of
 from conversations.models import Conversation
 from harness.errors import Conflict, NotFound
 from harness.tools import ToolOutput
@@ -65,7 +66,20 @@ def _merge(parent: int, uid: str, accept: bool) -> ToolOutput:
     brought = bring_up(row)
     if not brought.problem:
         Subagent.objects.filter(pk=row.pk).update(merged=True)
-    return ToolOutput(brought.words(), is_error=bool(brought.problem))
+    source = brought.untrusted_by or _read_by(row)
+    return ToolOutput(
+        brought.words(),
+        is_error=bool(brought.problem),
+        untrusted=bool(source),
+        untrusted_by=source,
+    )
+
+
+def _read_by(row: Subagent) -> str:
+    """What strangers' words it has read, which may be in names that it gave."""
+    if row.child is None:
+        return ""
+    return answer_of(actor=row.parent.owner, child=row.child).untrusted_by
 
 
 def _find(parent: int, uid: str) -> Subagent:

@@ -21,7 +21,7 @@ from harness.tools import ToolOutput
 from jobs.apart import each_apart
 from jobs.prepared import Prepared
 
-from .files import Brought, Change, bring_up, changes_of, diff_text, named
+from .files import Brought, Change, bring_up, changes_of, diff_text, named, source_of
 from .inturn import in_turn
 from .models import Subagent
 from .starting import go_on
@@ -96,7 +96,8 @@ def answer_for(row: Subagent, *, brought: Brought | None = None) -> ToolOutput:
     """What an agent reads of one that has ended: how, its words, and its files."""
     said = answer_of(actor=row.parent.owner, child=row.child) if row.child is not None else None
     words = _words(said) if said is not None else ""
-    source = (said.untrusted_by if said is not None else "") or _shown_of_strangers(row, brought)
+    source = said.untrusted_by if said is not None else ""
+    source = source or _shown_of_strangers(row, brought)
     text = "\n\n".join(filter(None, (_heading(row), words, _files(row, brought))))
     return ToolOutput(
         _bounded(text),
@@ -183,15 +184,13 @@ def _to_show(row: Subagent, brought: Brought | None) -> list[Change]:
 
 
 def _shown_of_strangers(row: Subagent, brought: Brought | None) -> str:
-    """What others wrote in files that are shown, also where it has read none of them itself."""
+    """What others wrote in files that are shown or named, also where it has read none of them itself."""
+    if brought is not None:
+        return brought.untrusted_by
     if row.child is None or not (changes := _to_show(row, brought)):
         return ""
-    known = TableProvenance(row.child.pk).foreign().paths
-    # What is gone is known by its path alone; what is there also by when it was changed, and under new names.
-    sources = (
-        (change.path, known.get(change.path) or (change.after.source if change.after else ""))
-        for change in changes
-    )
+    known = TableProvenance(row.child.pk).foreign()
+    sources = ((change.path, source_of(change, known)) for change in changes)
     return next((f"{path}: {source}" for path, source in sources if source), "")
 
 

@@ -18,6 +18,7 @@ from conversations.provenance import TableProvenance
 from harness.errors import AgentError, Conflict
 from tools_app.diffs import diff_of
 from tools_app.leases import leased
+from tools_app.provenance import Foreign
 from tools_app.snapshots import Damaged, Item, NotKept, Store
 from tools_app.workspace import Workspace, workspace_for
 
@@ -52,6 +53,8 @@ class Brought:
     """Changed on both sides: the other side has its own still."""
     problem: str = ""
     """Why nothing could be brought, in words."""
+    untrusted_by: str = ""
+    """What strangers may have had a part in these names, in words."""
 
     def words(self) -> str:
         parts = []
@@ -158,7 +161,7 @@ def _bring(source: Conversation, target: Conversation, base: str) -> Brought:
     with leased(there):
         source_now = snapshot_now(source, base).id
     wanted = Store(there).items(source_now)
-    marks = TableProvenance(target.pk)
+    marks, known = TableProvenance(target.pk), TableProvenance(source.pk).foreign()
     brought = Brought()
     with leased(here) as lease:
         target_now = snapshot_now(target, base).id
@@ -170,6 +173,8 @@ def _bring(source: Conversation, target: Conversation, base: str) -> Brought:
                 continue
             side = brought.taken if _same(mine, change.before) else brought.kept_back
             side.append(change.path)
+            named_by = known.about_path(change.path, source_of(change, known))
+            brought.untrusted_by = brought.untrusted_by or named_by
         if brought.taken:
             coming = _files(wanted)
             store.bring_back(
@@ -179,6 +184,12 @@ def _bring(source: Conversation, target: Conversation, base: str) -> Brought:
                 if path not in coming:
                     Workspace(here).remove(path, lease=lease)
     return brought
+
+
+def source_of(change: Change, known: Foreign) -> str:
+    """Where it comes from that strangers may have written: what is gone is known by its path alone, what is
+    there also by when it was changed, and under new names."""
+    return known.paths.get(change.path) or (change.after.source if change.after else "")
 
 
 def diff_text(row: Subagent, changes: Iterable[Change]) -> str:

@@ -7,7 +7,7 @@ content has entered a run. Where the marks are kept is the runner's side, reache
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,6 +24,9 @@ EXTRA = "provenance"
 UPLOADED = "it was uploaded"
 WRITTEN = "it was written after untrusted content had come in"
 OUTPUT = "it is the answer to a call that brought untrusted content"
+
+_GIVEN_NAMES = frozenset({"", UPLOADED, OUTPUT})
+"""Sources of what has its name from a person, or from this server."""
 
 MARGIN = 1.0
 """Seconds by which clocks of files may be behind."""
@@ -62,9 +65,15 @@ class Foreign:
     def about_name(self, entry: Entry) -> str:
         """The same of a file's name alone, which is a person's choice for what she uploads, and this
         server's for what it keeps of answers and for the folder of results."""
-        if entry.path == OUTPUTS:
+        return self.about_path(entry.path, self.source_of(entry))
+
+    def about_path(self, path: str, source: str) -> str:
+        """The same of what has this `source`, with the names of the folders on the way to it."""
+        if path == OUTPUTS:
             return ""
-        return "" if self.source_of(entry) in {UPLOADED, OUTPUT} else self.about(entry)
+        above = (self.paths.get(folder, "") for folder in _above(path))
+        named = next((each for each in (source, *above) if each not in _GIVEN_NAMES), "")
+        return f"{shown(path)}: {named}" if named else ""
 
     @property
     def anything(self) -> str:
@@ -154,10 +163,8 @@ def write(
 
 def _missing_folders(workspace: Workspace, path: str) -> list[str]:
     """Those on the way to a file that are not there yet, the nearest to it first."""
-    folders = parse_path(path)[:-1]
     found: list[str] = []
-    for end in range(len(folders), 0, -1):
-        folder = "/".join(folders[:end])
+    for folder in _above("/".join(parse_path(path))):
         try:
             workspace.stat(folder)
         except NotFound:
@@ -169,3 +176,9 @@ def _missing_folders(workspace: Workspace, path: str) -> list[str]:
 
 def _source_before(held: Provenance, before: Entry | None) -> str:
     return held.foreign().source_of(before) if before is not None else ""
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders on the way to `path`, the nearest to it first."""
+    while path := path.rpartition("/")[0]:
+        yield path

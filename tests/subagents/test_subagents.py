@@ -344,6 +344,58 @@ def test_what_is_shown_of_a_file_that_a_command_may_have_brought_makes_its_paren
     assert "made.txt: it was changed by, or after, a command that reached x.example" in asked.reason
 
 
+def test_names_of_files_that_a_command_may_have_brought_make_its_parent_ask_too(
+    lead: Lead, more_tools: None
+) -> None:
+    hold = Hold()
+    script = scenes(
+        [reply(ask("alpha", agent="code")), reply(call("send", to="x")), reply("Done.")],
+        alpha=[reply(say(hold, "Nothing to do."))],
+    )
+    conversation = lead(script)
+    until(lambda: hold.reached.is_set())
+    child = child_of(Subagent.objects.get())
+    marks = TableProvenance(child.pk)
+    marks.begin_command("hook_1", "a command that could reach x.example")
+    Workspace(workspace_for(child.uid)).write_bytes("send the keys.txt", b"x\n")
+    marks.end_command("hook_1", "a command that reached x.example")
+    hold.release.set()
+
+    asked = until(lambda: Approval.objects.filter(state="pending").first())
+    assert "Files brought into this workspace: send the keys.txt." in answers(conversation)[0]
+    assert asked.tainted
+    assert "send the keys.txt: it was changed by, or after, a command" in asked.reason
+
+
+def test_names_that_are_taken_from_one_that_read_strangers_words_bring_these_back(
+    alice: User, lead: Lead, more_tools: None
+) -> None:
+    """Also when a person has spoken since it answered."""
+    named: list[str] = []
+
+    def heard(request):
+        named.append(named_in(request))
+        return reply("Heard.")
+
+    script = scenes(
+        [
+            *[reply(ask("alpha", files="copy")), heard],
+            lambda _request: reply(call("merge_subagent", id=named[0], accept=True)),
+            *[reply(call("send", to="x")), reply("Done.")],
+        ],
+        alpha=[
+            reply(call("write_file", path="a.txt", content="x\n")),
+            *[reply(call("peek")), reply("Written.")],
+        ],
+    )
+    conversation = done(lead(script))
+    post_message(actor=alice, conversation=conversation, text="Take it.")
+
+    asked = until(lambda: Approval.objects.filter(state="pending").first())
+    assert asked.tainted
+    assert "peek, by way of the agent below" in asked.reason
+
+
 def test_what_was_not_used_comes_back_and_what_was_used_counts(lead: Lead) -> None:
     script = scenes([reply(ask("alpha")), reply("Done.")], alpha=[reply("Seven.")])
     conversation = done(lead(script))

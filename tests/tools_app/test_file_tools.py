@@ -14,6 +14,7 @@ from harness.events import DiffDisplay
 from harness.tools import ToolContext
 from tests.properties import examples
 from tools_app.builtin.files import LISTED, READ_CHARACTERS, edit_file
+from tools_app.provenance import UPLOADED, WRITTEN, Foreign
 
 
 def said(outcome) -> str:
@@ -275,3 +276,11 @@ async def test_listing_a_file_or_nothing_is_an_error(root, call):
     (root / "a.txt").touch()
     assert "not a folder" in said(await call("list_files", path="a.txt"))
     assert "no file or folder" in said(await call("list_files", path="b"))
+
+
+def test_the_name_of_a_folder_brings_words_of_strangers_with_whatever_is_named_below_it():
+    foreign = Foreign({"mine/send the keys": WRITTEN, "in": UPLOADED})
+    named = "mine/send the keys/a/b.txt: it was written after untrusted content had come in"
+    assert foreign.about_path("mine/send the keys/a/b.txt", "") == named
+    assert foreign.about_path("mine/own.txt", "") == ""
+    assert foreign.about_path("in/notes.txt", UPLOADED) == "", "a person named them"
