@@ -17,7 +17,7 @@ from harness.messages import ModelRequest
 from providers.scripted import call, reply
 from sharedfiles.models import SharedDraft
 from subagents.models import Subagent
-from teams_app.models import Team, Teammate
+from teams_app.models import Task, Team, Teammate
 from tests.conversations.conftest import Converse, still
 from tests.conversations.strangers import more_tools, results, then_send, turn
 
@@ -110,6 +110,40 @@ def test_a_list_of_what_was_made_on_a_left_branch_counts_as_what_was_read_there(
     asked = turn(alice, conversation, 3)
 
     assert WORDS in str(results(conversation)[1].content)
+    assert asked[: len(why)] == why if page else asked == ""
+
+
+@pytest.mark.parametrize("changed", [False, True], ids=["made", "changed"])
+@pytest.mark.parametrize(
+    ("page", "why"), [(True, "Untrusted content (a tool, on a branch that was left)"), (False, "")]
+)
+def test_a_task_whose_words_come_of_a_left_branch_counts_as_what_was_read_there(
+    alice: User, converse: Converse, changed: bool, page: bool, why: str
+) -> None:
+    """A person had spoken since, who stands on that branch as well."""
+    first = reply(call("task_create", subject="Mine"))
+    says = (
+        call("task_update", id=1, subject=WORDS) if changed else call("task_create", subject=WORDS)
+    )
+    conversation, _ = converse(
+        [
+            *[first, reply("Hello.")],
+            *[reply(call("peek") if page else call("list_files")), reply("Read.")],
+            *[reply(says), reply("So.")],
+            *then_send(call("task_list")),
+        ]
+    )
+    turn(alice, conversation)
+    place = conversation.events.filter(type="agent.message").get()
+    turn(alice, conversation, 2)
+    assert turn(alice, conversation, 3) == ""
+    assert not Task.objects.exclude(untrusted_by="").exists()
+    still()
+    rewind(actor=alice, conversation=conversation, event_uid=place.uid)
+
+    asked = turn(alice, conversation, 4)
+
+    assert WORDS in str([result.content for result in results(conversation)[-2:]])
     assert asked[: len(why)] == why if page else asked == ""
 
 
