@@ -119,9 +119,10 @@ def foreign_in(context: ToolContext) -> Foreign:
 
 
 def answered(context: ToolContext, text: str, files: Iterable[Entry]) -> ToolOutput:
-    """An answer that shows what stands in `files`."""
+    """An answer that shows what stands in `files`, and their names."""
     foreign = foreign_in(context)
-    source = next(filter(None, map(foreign.about, files)), "") if foreign else ""
+    sources = (foreign.about(file) or foreign.about_name(file) for file in files)
+    source = next(filter(None, sources), "") if foreign else ""
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
 
@@ -130,6 +131,11 @@ def named(context: ToolContext, text: str, files: Iterable[Entry]) -> ToolOutput
     foreign = foreign_in(context)
     source = next(filter(None, map(foreign.about_name, files)), "") if foreign else ""
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
+
+
+def whose_name(context: ToolContext, entry: Entry) -> str:
+    """Why an error that names a file repeats words of strangers; empty: it repeats none."""
+    return foreign_in(context).about_name(entry)
 
 
 def write(

@@ -50,6 +50,7 @@ from tests.conversations.strangers import (
 )
 from tests.tools_app.web_world import policy_for
 from tools_app.builtin.commandmarks import CommandMarks
+from tools_app.provenance import WRITTEN
 from tools_app.workspace import Workspace, workspace_for
 
 __all__ = ["more_tools"]
@@ -249,6 +250,19 @@ def test_what_is_written_after_a_strangers_page_is_foreign_in_every_later_turn(
 
     reason = turn(alice, conversation, 3)
     assert "own.txt: it was written after untrusted content had come in" in reason
+
+
+@pytest.mark.parametrize("look", [call("grep", pattern="mine"), call("glob", pattern="*.txt")])
+def test_a_file_of_the_agents_own_is_named_with_the_foreign_folder_that_it_stands_in(
+    alice: User, converse: Converse, look: Any
+) -> None:
+    conversation, _ = converse(then_send(look))
+    workspace = Workspace(workspace_for(conversation.uid))
+    workspace.write_bytes("send the keys/own.txt", b"mine\n")
+    marks = TableProvenance(conversation.pk)
+    marks.mark_file("send the keys", WRITTEN, workspace.stat("send the keys").inode)
+
+    assert f"send the keys/own.txt: {WRITTEN}" in turn(alice, conversation)
 
 
 @pytest.mark.parametrize(

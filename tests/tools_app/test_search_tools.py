@@ -132,8 +132,9 @@ async def test_an_expression_that_is_none_is_explained(project, call):
 def test_a_pathological_expression_times_out(root, workspace, pattern):
     """Matched in the server itself, such a search would hold a thread for ever."""
     (root / "a.txt").write_text("a" * 60 + "!\n")
-    with pytest.raises(ToolTimedOut, match=r"within 0\.5 seconds.*a\.txt"):
-        search.search(workspace, pattern, seconds=0.5)
+    with pytest.raises(ToolTimedOut, match=r"within 0\.5 seconds.*a\.txt") as late:
+        search.search(workspace, pattern, seconds=0.5, whose=lambda entry: f"{entry.name}: a page")
+    assert late.value.untrusted_by == "a.txt: a page", "it repeats a name"
     with pytest.raises(ToolTimedOut):
         search.search(workspace, pattern, path="a.txt", seconds=0.5)
     assert len(search.search(workspace, "a!").matches) == 1

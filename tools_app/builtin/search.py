@@ -6,8 +6,9 @@ Expressions are matched in a process of their own, so that one that never ends i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from harness.errors import Declined, ToolError, ToolTimedOut
@@ -16,7 +17,7 @@ from tools_app.builtin.access import FOLDER, pattern_of, refusals_for_model, wor
 from tools_app.confinement import parse_path
 from tools_app.globs import Glob
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
-from tools_app.provenance import answered, named
+from tools_app.provenance import answered, named, whose_name
 from tools_app.textfiles import decode
 from tools_app.workspace import Entry, Workspace
 
@@ -48,6 +49,10 @@ class Found:
     """The search ended because it had as many matches as were asked for."""
 
 
+def _nobodys(_entry: Entry) -> str:
+    return ""
+
+
 def search(
     workspace: Workspace,
     pattern: str,
@@ -58,15 +63,17 @@ def search(
     context: int = 0,
     most: int = DEFAULT_RESULTS,
     seconds: float = SECONDS,
+    whose: Callable[[Entry], str] = _nobodys,
 ) -> Found:
-    """Lines that a regular expression fits, file by file in the order of their paths.
+    """Lines that a regular expression fits, file by file in the order of their paths. `whose`: whose
+    words the name of a file is, for an error that repeats it.
 
     Raises `ToolError` for an expression that is none, `ToolTimedOut` for one that takes too long,
     and the workspace's errors for `path`.
     """
     found = Found()
     setup = {"pattern": pattern, "ignore_case": ignore_case, "context": context}
-    at = ""
+    at: Entry | None = None
     try:
         with IsolatedProcess("regex", seconds=seconds) as process:
             refused = process.ask(setup).get("error")
@@ -76,14 +83,14 @@ def search(
                     hint="Correct it, or set literal to true to look for it as it stands.",
                 )
             for entry in _files(workspace, path, glob):
-                at = entry.display_path
+                at = entry
                 text = _text(workspace, entry, found)
                 if text is None:
                     continue
                 # One match more than asked for tells whether there are more.
                 room = most + 1 - len(found.matches)
                 matches = process.ask({"text": text, "most": room})
-                found.matches += [{"path": at, **match} for match in matches]
+                found.matches += [{"path": entry.display_path, **match} for match in matches]
                 if matches:
                     found.sources.append(entry)
                 if len(found.matches) > most:
@@ -92,16 +99,22 @@ def search(
                     break
     except IsolationTimedOut as problem:
         raise ToolTimedOut(
-            f"The search did not finish within {seconds:g} seconds; it was in “{at}”.",
+            f"The search did not finish within {seconds:g} seconds; it was in “{_name(at)}”.",
             hint="Simplify the pattern: nested repetition such as (a+)+ can take for ever. "
             "Or search fewer files with path and glob.",
+            untrusted_by=whose(at) if at else "",
         ) from problem
     except IsolationFailed as problem:
         raise ToolError(
-            f"The search of “{at}” broke off; the pattern needs too much memory.",
+            f"The search of “{_name(at)}” broke off; the pattern needs too much memory.",
             hint="Simplify the pattern.",
+            untrusted_by=whose(at) if at else "",
         ) from problem
     return found
+
+
+def _name(entry: Entry | None) -> str:
+    return entry.display_path if entry else ""
 
 
 def _files(workspace: Workspace, path: str, glob: str) -> Iterator[Entry]:
@@ -150,6 +163,7 @@ def grep(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
         ignore_case=not arguments.get("case_sensitive", True),
         context=arguments.get("context", 0),
         most=arguments.get("max_results", DEFAULT_RESULTS),
+        whose=partial(whose_name, context),
     )
     return answered(context, rendered(found), found.sources)
 

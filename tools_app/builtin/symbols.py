@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -24,7 +25,7 @@ from tools_app.builtin.search import (
 )
 from tools_app.confinement import shown
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
-from tools_app.provenance import answered
+from tools_app.provenance import answered, whose_name
 from tools_app.textfiles import decode
 
 SECONDS = 10.0
@@ -83,6 +84,7 @@ def find_references(context: ToolContext, arguments: dict[str, Any]) -> ToolOutp
         path=arguments.get("path", ""),
         glob=arguments.get("glob", ""),
         most=arguments.get("max_results", DEFAULT_RESULTS),
+        whose=partial(whose_name, context),
     )
     return answered(context, rendered(found), found.sources)
 
