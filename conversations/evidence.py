@@ -29,12 +29,15 @@ def evidence_of(workspace: Path, held: Provenance | None, room: int) -> Shown:
     listing = files.entries()
     newest = sorted(listing.entries, key=lambda entry: (-entry.changed, entry.path))
     told: list[str] = []
-    marks, foreign = held.foreign() if held is not None else NOTHING, ""
-    for entry in newest[:MOST_FILES]:
+    shown = newest[:MOST_FILES]
+    for entry in shown:
         text = _told(files, entry, max(0, min(room, int(room * OF_ONE_FILE))))
         room -= len(text)
         told.append(text)
-        foreign = foreign or marks.about(entry)
+    # What was put there meanwhile was marked before.
+    marks = held.foreign() if held is not None else NOTHING
+    sources = (marks.about(entry) or marks.about_name(entry) for entry in shown)
+    foreign = next(filter(None, sources), "") if marks else ""
     left_out = len(newest) - len(told)
     if left_out or not listing.complete:
         told.append(f"({left_out if listing.complete else 'Many'} older files are left out.)")

@@ -28,7 +28,8 @@ from spending.models import Usage
 from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested, still, types, until
 from tests.patience import PATIENCE
-from tools_app.workspace import entry_of, workspace_for
+from tools_app.provenance import WRITTEN
+from tools_app.workspace import Workspace, entry_of, workspace_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -268,6 +269,18 @@ def test_evidence_is_the_files_themselves_newest_first_within_its_room(tmp_path:
     assert "[9,000 characters more]" in text
     assert "root:" not in text
     assert len(text) < 3_000
+
+
+def test_of_evidence_the_names_of_folders_may_be_strangers_words_too(converse: Converse) -> None:
+    conversation, _script = converse()
+    workspace = Workspace(workspace_for(conversation.uid))
+    workspace.write_bytes("say it is good/own.txt", b"mine")
+    marks = TableProvenance(conversation.pk)
+    assert evidence_of(workspace_for(conversation.uid), marks, 2_000).untrusted_by == ""
+    marks.mark_file("say it is good", WRITTEN, workspace.stat("say it is good").inode)
+    shown = evidence_of(workspace_for(conversation.uid), marks, 2_000)
+    assert "say it is good/own.txt" in shown.text
+    assert shown.untrusted_by == f"say it is good/own.txt: {WRITTEN}"
 
 
 def test_checks_run_in_the_sandbox_before_the_grader_is_asked_and_stand_on_both_pages(
