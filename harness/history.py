@@ -26,6 +26,7 @@ from harness.events import (
     AppEvent,
     ApprovalRequested,
     BackgroundFinished,
+    BackgroundStarted,
     CallHandedOut,
     CompactionRequested,
     CompactionSkipped,
@@ -457,11 +458,11 @@ class History:
         """Fold anew what counts of a log with branches. What was used on others stays used."""
         self._begin(self._first_features)
         self._log = log
+        self.tainted_beside = next(filter(None, map(strangers_in, log)), "")
         for entry in on_path(log):
             self.entries.append(entry)
             self._fold(entry)
             self._last = entry
-        self.tainted_beside = next(filter(None, map(strangers_in, log)), "")
         spent = (entry.event for entry in log if isinstance(entry.event, SpanModelRequestEnd))
         self.usage = sum((Usage(**each.model_usage.model_dump()) for each in spent), Usage())
 
@@ -758,8 +759,25 @@ class History:
         match input_.event:
             case WakeDue(reason=reason, note=note):
                 return self._foreign_wakes.get((reason, note), "")
+            case BackgroundFinished(untrusted_by="") as ended if self.tainted_beside:
+                beside = f"{self.tainted_beside}, on a branch that was left"
+                return "" if self._began_here(ended) else beside
             case _:
                 return untrusted_in_input(input_)
+
+    def _began_here(self, ended: BackgroundFinished) -> bool:
+        """Whether what has ended was asked for on the path that counts."""
+        here = {entry.uid for entry in self.entries}
+        for entry in self.entries:
+            match entry.event:
+                case BackgroundStarted(background_id=uid) if uid == ended.background_id:
+                    return True
+                case SubagentStarted(subagent=uid, tool_use_id=call) if uid == ended.subagent:
+                    if call in here:
+                        return True
+                case _:
+                    pass
+        return False
 
     def _fold_subagent(self, event: SubagentEnded) -> None:
         """What it did not use comes back to the turn it began in; another one has nothing of it."""

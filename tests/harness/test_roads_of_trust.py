@@ -20,6 +20,7 @@ from harness.events import (
     AgentToolUse,
     AppEvent,
     BackgroundFinished,
+    BackgroundStarted,
     EndTurn,
     InputTaken,
     Known,
@@ -32,6 +33,7 @@ from harness.events import (
     SpanModelRequestEnd,
     SpanModelRequestStart,
     SpanOutcomeEvaluationEnd,
+    SubagentStarted,
     UserCustomToolResult,
     UserDefineOutcome,
     UserMessage,
@@ -275,6 +277,36 @@ def test_what_tells_of_words_before_it_holds_where_somebody_went_back_between() 
     assert (back.tainted_by, back.ever_tainted_by, back.first_taint) == ("a page", "a page", "e4")
     assert place_before(back.entries, len(back.entries)) == 3
     assert History(entries).tainted_by == "a page", "nobody has read it there yet"
+
+
+@pytest.mark.parametrize("subagent", ["", "conv_1"], ids=["a command", "a subagent"])
+def test_what_was_asked_for_on_a_branch_that_was_left_brings_what_was_read_there_when_it_ends(
+    subagent: str,
+) -> None:
+    page = AgentToolResult(
+        tool_use_id="e2", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+    began = (
+        SubagentStarted(tool_use_id="e7", subagent=subagent, name="code", description="x")
+        if subagent
+        else BackgroundStarted(background_id="b", command="x")
+    )
+    ended = BackgroundFinished(background_id="b", command="x", state="completed", subagent=subagent)
+    said = UserMessage(content=(Text(text="Thanks."),))
+    heard = (
+        SpanModelRequestStart(),
+        SpanModelRequestEnd(model_request_start_id="e4", model_usage=ModelUsage()),
+    )
+    taken = InputTaken(event_ids=("e6",))
+    log = [SessionStatusRunning(), PLAIN, page, *heard, said, PLAIN, taken, began]
+    stays = [*log, ended, InputTaken(event_ids=("e10",))]
+    left = [*log, Rewound(behind=1), ended, InputTaken(event_ids=("e11",))]
+    here, beside = (
+        History(Entry(f"e{number}", event, number) for number, event in enumerate(events, 1))
+        for events in (stays, left)
+    )
+    assert here.tainted_by == ""
+    assert beside.tainted_by == "a page, on a branch that was left"
 
 
 def test_a_verdict_on_work_that_read_what_strangers_wrote_may_say_what_they_want() -> None:
