@@ -9,7 +9,15 @@ from django.db.models import Q
 from conversations.forgetting import Removed
 from conversations.models import Event
 from harness.content import text_of
-from harness.events import AgentMessage, AgentThinking, SessionStatusIdle, UserMessage, dump, load
+from harness.events import (
+    AgentMessage,
+    AgentThinking,
+    MessageEdited,
+    SessionStatusIdle,
+    UserMessage,
+    dump,
+    load,
+)
 from harness.redacted import REMOVED, redacted
 
 from .actions.cases import PHRASE
@@ -30,7 +38,8 @@ def forget(removed: Removed) -> None:
     if trials:
         thoughts = {event.thinking for event in removed.of(AgentThinking).values()} - {""}
         _forget_replies(removed.conversation.organisation_id, answers | thoughts)
-    asked = {text_of(event.content) for event in removed.of(UserMessage).values()} - {""}
+    said = removed.of(UserMessage, MessageEdited).values()
+    asked = {text_of(event.content) for event in said} - {""}
     source = removed.conversation.uid
     made = Case.objects.filter(source_uid=source)
     tried = Trial.objects.select_for_update(of=("self",)).filter(source_uid=source)

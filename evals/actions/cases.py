@@ -16,7 +16,7 @@ from conversations.models import Conversation, Event
 from evals.checks.spec import MOST_RECORDED, SOURCE, CaseSpec, Recorded
 from harness.content import text_of
 from harness.errors import Invalid, LimitReached, NotFound
-from harness.events import AgentMessage, UserMessage, dump, telling_of_before
+from harness.events import AgentMessage, MessageEdited, UserMessage, dump, telling_of_before
 from harness.history import History
 
 PHRASE = 200
@@ -35,7 +35,7 @@ def case_of(*, actor: User, conversation: Conversation, event_uid: str, name: st
     if answer is None or not isinstance(answer.value, AgentMessage):
         raise NotFound(_("There is no such answer."))
     asked = _asked(rows, answer)
-    text = text_of(asked.value.content) if isinstance(asked.value, UserMessage) else ""
+    text = _words(rows, asked)
     if not text:
         raise Invalid(
             _("This answers nothing that was said in words."),
@@ -69,6 +69,13 @@ def case_of(*, actor: User, conversation: Conversation, event_uid: str, name: st
             "note": _("Made of a conversation on %(day)s.") % {"day": timezone.now().date()},
         }
     )
+
+
+def _words(rows: list[Event], asked: Event) -> str:
+    """What the message says, as it was edited last while it waited."""
+    edits = (row for row in rows if row.type == "x.message_edited" and row.subject == asked.uid)
+    said = [asked, *edits][-1].value
+    return text_of(said.content) if isinstance(said, UserMessage | MessageEdited) else ""
 
 
 def _strangers(conversation: Conversation, asked: Event, before: list[Event]) -> str:

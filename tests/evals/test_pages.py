@@ -8,10 +8,26 @@ import pytest
 
 from conversations.actions.conversations import create_conversation
 from conversations.actions.messages import post_message
-from conversations.models import Event
+from conversations.actions.redacting import redact_content
+from conversations.log import append
+from conversations.models import Conversation, Event
+from evals.actions.cases import case_of
+from evals.actions.suites import save_case
 from evals.files import read_suite
 from evals.models import Evaluation, Suite
 from evals.shipped import FIRST_CASE, example_suites
+from harness.content import Text
+from harness.events import (
+    AgentMessage,
+    EndTurn,
+    InputTaken,
+    MessageEdited,
+    SessionStatusIdle,
+    SessionStatusRunning,
+    UserMessage,
+)
+from harness.history import Entry
+from harness.redacted import REMOVED
 from tests.cast import shown
 from tests.conversations.conftest import rested, still
 
@@ -147,6 +163,30 @@ def test_an_answer_becomes_a_case(alice, acme, suite, client_of, make_agent, env
     tried = evaluation.trials.get().conversation
     assert Event.objects.filter(conversation=tried, type="user.message").count() == 2
     still()
+
+
+def test_a_case_asks_with_the_words_that_a_message_was_given_while_it_waited(
+    alice, acme, suite, make_agent, environment
+):
+    conversation = create_conversation(
+        actor=alice,
+        organisation=acme,
+        agent=make_agent("Demo", provider="demo"),
+        environment=environment,
+    )
+    message = Entry.of(UserMessage(content=(Text(text="Hallo"),)))
+    edit = MessageEdited(event_id=message.uid, content=(Text(text="Hello"),))
+    answer = Entry.of(AgentMessage(content=(Text(text="Good morning"),)))
+    begun = [SessionStatusRunning(), InputTaken(event_ids=(message.uid,))]
+    ends = Entry.of(SessionStatusIdle(stop_reason=EndTurn()))
+    append(conversation.pk, [message, Entry.of(edit), *map(Entry.of, begun), answer, ends])
+    Conversation.objects.filter(pk=conversation.pk).update(owes_run=False)
+    made = case_of(actor=alice, conversation=conversation, event_uid=answer.uid)
+    assert made.input == ("Hello",)
+    case = save_case(actor=alice, suite=suite, spec=made, source=conversation.uid)
+    redact_content(actor=alice, conversation=conversation, event_uid=message.uid)
+    case.refresh_from_db()
+    assert case.spec.input == (REMOVED,)
 
 
 def test_nobody_else_finds_a_suite(add_cases, suite, alice, bob, mallory, elsewhere, client_of):
