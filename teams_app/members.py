@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from conversations.models import Conversation, Run
 from harness.errors import NotFound
 
-from .models import Team, Teammate
+from .models import Board, Team, Teammate
 
 LEAD = "lead"
 """By this name everybody knows whoever leads; no teammate is called so."""
@@ -47,7 +47,9 @@ class Member:
 
 def hold_lead(team: Team) -> None:
     """Lock its conversation, before those of its teammates: who switches something on there, or takes words
-    out of a teammate's log, holds it first as well. Needs a transaction that holds the team."""
+    out of a teammate's log, holds it first as well. And before it its board, which whoever changes a task
+    holds before it is told of that. Needs a transaction that holds the team."""
+    Board.objects.select_for_update(no_key=True).filter(conversation=team.lead_id).first()
     Conversation.objects.select_for_update(no_key=True).filter(pk=team.lead_id).first()
 
 

@@ -3,6 +3,7 @@ when nobody goes on."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
@@ -32,7 +35,7 @@ from harness.ids import new_id
 from harness.tools import ToolContext
 from providers.scripted import Hold, Scripted, call, registered, reply, say
 from teams_app import attending
-from teams_app.actions.mail import send_mail
+from teams_app.actions.mail import held_team, send_mail
 from teams_app.actions.requests import answer_as_member, answer_as_person, make_request
 from teams_app.actions.tasks import Changes, change_task, create_task
 from teams_app.actions.teams import (
@@ -41,7 +44,7 @@ from teams_app.actions.teams import (
     spawn_teammate,
     stop_teammate,
 )
-from teams_app.boards import board_of
+from teams_app.boards import board_of, stored
 from teams_app.events import TeammateStatus, TeamStuck
 from teams_app.members import Member, Status, member_of, members_of
 from teams_app.models import Mail, Task, Team, Teammate, TeamRequest
@@ -278,6 +281,27 @@ def test_what_a_teammate_read_goes_along_with_its_answer_however_it_is_looked_up
     told = check_protocol(context, given)
     assert "Send it." in str(told.content)
     assert told.untrusted_by == "a page, by way of anna"
+
+
+def test_whoever_holds_a_team_holds_its_board_before_the_conversation_that_leads_it(
+    lead: Conversation, plays: Agents
+) -> None:
+    """As whoever changes a task at it: else they would wait for each other."""
+    plays("Writer", lambda _request: reply("Yes."))
+    anna = join(lead, "anna", "Writer")
+    settled(anna)
+    stored(board_of(lead))
+
+    def held(act: Callable[[], object]) -> list[str]:
+        with transaction.atomic(), CaptureQueriesContext(connection) as asked:
+            act()
+        begins = (each["sql"].partition("FROM")[0] for each in asked.captured_queries)
+        tables = (re.match(r'SELECT "(\w+)"\."id", "\w+"\.', each) for each in begins)
+        return list(dict.fromkeys(found[1] for found in tables if found))[:3]
+
+    order = ["teams_app_team", "teams_app_board", "conversations_conversation"]
+    assert held(lambda: attending.attend(anna.team.pk)) == order
+    assert held(lambda: held_team(lead.owner, anna.team)) == order
 
 
 def test_so_it_does_where_whoever_asked_has_left_the_team(
