@@ -177,9 +177,9 @@ def test_a_case_asks_with_the_words_that_a_message_was_given_while_it_waited(
     message = Entry.of(UserMessage(content=(Text(text="Hallo"),)))
     edit = MessageEdited(event_id=message.uid, content=(Text(text="Hello"),))
     answer = Entry.of(AgentMessage(content=(Text(text="Good morning"),)))
-    begun = [SessionStatusRunning(), InputTaken(event_ids=(message.uid,))]
+    begun = [Entry.of(SessionStatusRunning()), Entry.of(InputTaken(event_ids=(message.uid,)))]
     ends = Entry.of(SessionStatusIdle(stop_reason=EndTurn()))
-    append(conversation.pk, [message, Entry.of(edit), *map(Entry.of, begun), answer, ends])
+    append(conversation.pk, [message, Entry.of(edit), *begun, answer, ends])
     Conversation.objects.filter(pk=conversation.pk).update(owes_run=False)
     made = case_of(actor=alice, conversation=conversation, event_uid=answer.uid)
     assert made.input == ("Hello",)

@@ -108,7 +108,7 @@ def test_so_it_does_where_the_case_is_made_of_a_fork(alice, suite, try_it, talk)
     turn(talk, said("Read."), WordsBrought(way="fork", strangers="a page"))
     turn(talk, said("Thanks."))
     fork = fork_conversation(actor=alice, conversation=talk)
-    answer = fork.events.filter(type="agent.message").last()
+    answer = fork.events.filter(type="agent.message").latest("seq")
     trial = tried(alice, suite, try_it, fork, answer)
     assert history_of(trial).ever_tainted_by == "a page"
 

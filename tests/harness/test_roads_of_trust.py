@@ -270,8 +270,9 @@ def test_of_each_call_it_is_known_whether_strangers_words_had_come_in_when_it_wa
 
 def test_what_tells_of_words_before_it_holds_where_somebody_went_back_between() -> None:
     said = UserMessage(content=(Text(text="Go on."),))
-    log = [SessionStatusRunning(), PLAIN, SessionStatusIdle(stop_reason=EndTurn()), Brought()]
-    log += [Rewound(behind=3), said, InputTaken(event_ids=("e6",))]
+    ended = SessionStatusIdle(stop_reason=EndTurn())
+    first: tuple[Any, ...] = (SessionStatusRunning(), PLAIN, ended, Brought())
+    log = (*first, Rewound(behind=3), said, InputTaken(event_ids=("e6",)))
     entries = [Entry(f"e{number}", event, number) for number, event in enumerate(log, 1)]
     back = History(entries[:5])
     assert (back.tainted_by, back.ever_tainted_by, back.first_taint) == ("a page", "a page", "e4")

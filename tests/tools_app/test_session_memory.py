@@ -87,8 +87,9 @@ async def test_a_part_holds_what_it_may_and_not_one_character_more(part):
 async def test_what_was_written_after_strangers_words_is_marked_where_it_is_read_again():
     heard = await on({}, "write", tainted_by="a page", part="state", content="x", mode="replace")
     (event,) = heard.events
+    assert isinstance(event, SessionMemoryWritten)
     assert event.untrusted_by == "a page"
-    memory = {"state": noted("state", "Goal.") + heard.events, "buffer": noted("buffer", "Mine.")}
+    memory = {"state": (*noted("state", "Goal."), event), "buffer": noted("buffer", "Mine.")}
     for arguments in ({}, {"part": "state"}, {"part": "state", "version": 2}):
         outcome = await on(memory, "read", **arguments)
         assert (outcome.untrusted, outcome.untrusted_by) == (True, "a page")
