@@ -21,7 +21,6 @@ from harness.ids import new_id
 from .points import DEFAULT, POINTS
 
 VIEW_ANY = "hooks.view_hook"
-CHANGE_ANY = "hooks.change_hook"
 
 
 def new_hook_id() -> str:
@@ -38,7 +37,7 @@ def default_points() -> list[str]:
 
 class HookQuerySet(models.QuerySet["Hook"]):
     def visible_to(self, user: User) -> Self:
-        """Those of organisations that she manages; all for staff with the permission."""
+        """Those of organisations that she manages; all, to look at, for staff with the permission."""
         if not user.is_active:
             return self.none()
         if has_staff_permission(user, VIEW_ANY):

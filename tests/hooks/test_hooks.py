@@ -8,8 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from standardwebhooks import Webhook
 
+from accounts.models import User
 from audit.models import AuditEntry
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message
@@ -21,7 +23,7 @@ from hooks.guarding import guard
 from hooks.installed import Answer
 from hooks.models import Hook, ToldUpTo
 from providers.scripted import call
-from tests.cast import shown
+from tests.cast import join, make_user, shown
 from tests.conversations.conftest import rested, still, types
 from tools_app.workspace import Workspace, workspace_for
 
@@ -221,6 +223,29 @@ def test_only_managers_have_hooks_and_strangers_find_none(
         save_hook(actor=alice, **fields, deadline=31)
     with pytest.raises(Conflict):
         save_hook(actor=alice, **{**fields, "name": "fridays"})
+
+
+def test_staff_with_every_permission_on_hooks_look_at_them_and_take_none_over(
+    acme, install, hook, client_of
+):
+    install(fridays=refuse)
+    held = hook("fridays")
+    helper = make_user("helper", is_staff=True)
+    helper.user_permissions.set(Permission.objects.filter(content_type__app_label="hooks"))
+    helper = User.objects.get(pk=helper.pk)
+    fields = {"organisation": acme, "name": "mine", "kind": "command", "target": "true"}
+    for hooked in (None, held):
+        with pytest.raises(NotFound):
+            save_hook(actor=helper, hook=hooked, **fields)
+    with pytest.raises(NotFound):
+        delete_hook(actor=helper, hook=held)
+    client = client_of(helper)
+    assert client.get(f"/settings/hooks/{held.uid}/").status_code == 404
+    assert client.post(f"/settings/hooks/{held.uid}/delete/").status_code == 404
+    assert client.get(f"/admin/hooks/hook/{held.pk}/change/").status_code == 200
+    join(helper, acme)
+    with pytest.raises(Forbidden):
+        save_hook(actor=helper, hook=held, **fields)
 
 
 def test_a_manager_looks_after_hooks_on_their_page(alice, acme, install, client_of):
