@@ -11,6 +11,7 @@ from typing import Any
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -51,6 +52,7 @@ from accounts.actions.provider_keys import (
     remove_provider_key,
     store_provider_key,
 )
+from accounts.administration.readonly import ReadOnlyAdmin
 from accounts.administration.requests import actor_of
 from accounts.adminwrites import DeletesEach
 from accounts.formwords import InOurWords, OurModelForm
@@ -95,6 +97,40 @@ for model, listed in (
 ):
     admin.site.unregister(model)
     admin.site.register(model, OperatorsAlone, list_display=listed, fields=listed)
+
+
+class SignIns(ReadOnlyAdmin):
+    """Who signed in or tried to, from where. What was typed meanwhile is not shown: it may be a password."""
+
+    list_display = ["attempt_time", "username", "ip_address", "path_info"]
+    search_fields = ["=username", "=ip_address"]
+    fields = readonly_fields = [
+        "attempt_time",
+        "username",
+        "ip_address",
+        "user_agent",
+        "path_info",
+    ]
+
+
+class FailedSignIns(SignIns):
+    """What locks an account at one address for a while."""
+
+    list_display = [*SignIns.list_display, "failures_since_start"]
+    fields = readonly_fields = [*SignIns.fields, "failures_since_start"]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """So that the operator lets somebody try again before its time."""
+        return actor_of(request).is_superuser
+
+
+for model, page in (
+    (AccessAttempt, FailedSignIns),
+    (AccessFailureLog, SignIns),
+    (AccessLog, SignIns),
+):
+    admin.site.unregister(model)
+    admin.site.register(model, page)
 
 
 class UserChangeForm(InOurWords, UnfoldChangeForm):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from axes.models import AccessAttempt
+from django.contrib import admin
 from django.contrib.auth.models import Permission
+from django.test import RequestFactory
 from django.urls import reverse
 
 from accounts.actions.people import end_after_reset
@@ -139,3 +142,51 @@ def test_a_superuser_hands_out_powers(staff, alice, client_of):
     alice.refresh_from_db()
     assert alice.is_staff
     assert alice.is_superuser
+
+
+def test_whoever_may_only_look_is_offered_nothing_to_do_in_any_list(helper):
+    helper.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    request = RequestFactory().get("/admin/")
+    request.user = User.objects.get(pk=helper.pk)
+    offered = {
+        f"{model._meta.label}: {name}"
+        for model, page in admin.site._registry.items()
+        for name in page.get_actions(request)
+    }
+    changed = {
+        model._meta.label
+        for model, page in admin.site._registry.items()
+        if page.has_add_permission(request)
+        or page.has_change_permission(request)
+        or page.has_delete_permission(request)
+    }
+
+    assert (offered, changed) == (set(), set())
+
+
+def test_only_an_operator_lets_somebody_try_to_sign_in_again_before_its_time(
+    helper, staff, client_of
+):
+    helper.user_permissions.add(*Permission.objects.filter(content_type__app_label="axes"))
+    failed = AccessAttempt.objects.create(
+        username="account:1",
+        ip_address="198.51.100.1",
+        failures_since_start=5,
+        post_data="typed=horse-battery",
+    )
+    listed = reverse("admin:axes_accessattempt_changelist")
+    page = reverse("admin:axes_accessattempt_change", args=[failed.pk])
+    delete = reverse("admin:axes_accessattempt_delete", args=[failed.pk])
+    many = {"action": "delete_selected", "_selected_action": [failed.pk], "post": "yes"}
+    helping = client_of(helper)
+
+    assert "horse-battery" not in helping.get(page).content.decode()
+    assert helping.post(page, {"username": "account:2"}).status_code == 403
+    assert helping.post(delete, {"post": "yes"}).status_code == 403
+    helping.post(listed, many)
+    helping.post(listed, {**many, "action": "cleanup_expired_attempts"})
+    failed.refresh_from_db()
+    assert failed.username == "account:1"
+
+    assert client_of(staff).post(delete, {"post": "yes"}).status_code == 302
+    assert not AccessAttempt.objects.exists()
