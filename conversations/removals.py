@@ -1,6 +1,6 @@
 """Deleted conversations and uploads, whoever deletes: their files are noted, and removed after them. A
 conversation is locked first. Uploads under way are noted as well, the files of conversations that are to
-begin, and single files of a workspace that stays.
+begin, and single files of a workspace that stays, also those that are put there before a row tells of them.
 
 A process that dies in between leaves the note, and a sweep of the next one finishes. Whether somebody
 may delete them is the question of `actions.conversations` and `actions.stored_files`.
@@ -9,7 +9,7 @@ may delete them is the question of `actions.conversations` and `actions.stored_f
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -27,10 +27,15 @@ from .storedbytes import is_of_upload, remove_bytes
 
 logger = logging.getLogger(__name__)
 
+Note = Callable[[str, int], None]
+"""Told of a file's path and number before it has that name."""
+
 AT_A_TIME = 200
 """Workspaces and uploads whose files one sweep removes; the next one goes on."""
 UNDER_WAY = timedelta(days=1)
 """So long an upload may take, or a conversation to begin, after its first byte."""
+AT_ONCE = 60.0
+"""Seconds within which what was noted has its name. A file that changed later is somebody's work."""
 
 
 @receiver(pre_delete, sender=Conversation, dispatch_uid="conversations.removals.lock")
@@ -59,9 +64,26 @@ def unless_begun(uid: str) -> Iterator[None]:
             clear([uid])
 
 
-def begun(uid: str) -> None:
-    """Its files stay. In the transaction that makes its row; Conflict where they may be gone by now."""
-    if not Removal.objects.filter(uid=uid, path="").delete()[0]:
+@contextmanager
+def each_unless_begun(uid: str) -> Iterator[Note]:
+    """The same of single files in a workspace that is there, each of which is noted."""
+    noted: list[str] = []
+
+    def note(path: str, inode: int) -> None:
+        now = timezone.now()
+        known = {"inode": inode, "not_before": now + UNDER_WAY, "created_at": now}
+        Removal.objects.update_or_create(uid=uid, path=path, defaults=known)
+        noted.append(path)
+
+    try:
+        yield note
+    finally:
+        clear_paths(uid, noted)
+
+
+def begun(uid: str, paths: Sequence[str] = ("",)) -> None:
+    """Its files stay, or these. In the transaction that makes their row; Conflict where they may be gone."""
+    if Removal.objects.filter(uid=uid, path__in=paths).delete()[0] < len(paths):
         raise Conflict(_("Storing the files took too long."), hint=_("Try again."))
 
 
@@ -85,8 +107,8 @@ def clear_left() -> None:
     """Remove what was left, in any order, so that one that cannot be removed blocks no other."""
     due = Removal.objects.exclude(not_before__gt=timezone.now()).order_by("?")
     clear(list(due.filter(path="").values_list("uid", flat=True)[:AT_A_TIME]))
-    for uid, path in due.exclude(path="").values_list("uid", "path")[:AT_A_TIME]:
-        _clear_path(uid, path)
+    for note in due.exclude(path="")[:AT_A_TIME]:
+        _clear_path(note)
 
 
 def note_paths(conversation: Conversation, paths: Iterable[str]) -> None:
@@ -97,20 +119,24 @@ def note_paths(conversation: Conversation, paths: Iterable[str]) -> None:
 
 def clear_paths(conversation_uid: str, paths: Sequence[str]) -> None:
     """Remove what was noted of this workspace, after the transaction."""
-    for path in paths:
-        _clear_path(conversation_uid, path)
+    for note in Removal.objects.filter(uid=conversation_uid, path__in=paths):
+        _clear_path(note)
 
 
-def _clear_path(uid: str, path: str) -> None:
+def _clear_path(note: Removal) -> None:
     """Nothing is made anew for a conversation that is gone: whoever deleted it cleared its notes. What was
-    put there since stays."""
-    theirs = Conversation.objects.filter(uid=uid).exclude(file_resources__path=path)
+    put there since, or gone on with, stays."""
+    theirs = Conversation.objects.filter(uid=note.uid).exclude(file_resources__path=note.path)
     try:
         if theirs.exists():
-            Workspace(workspace_for(uid)).remove(path)
+            workspace = Workspace(workspace_for(note.uid))
+            file = workspace.stat(note.path)
+            late = file.changed > note.created_at.timestamp() + AT_ONCE
+            if not note.inode or (file.inode == note.inode and not late):
+                workspace.remove(note.path)
     except (NotFound, Invalid):
         pass  # a folder or a link may stand there by now
     except (AgentError, OSError) as problem:
-        logger.warning("a copy in the workspace of %s remains for now: %s", uid, problem)
+        logger.warning("a copy in the workspace of %s remains for now: %s", note.uid, problem)
         return
-    Removal.objects.filter(uid=uid, path=path).delete()
+    Removal.objects.filter(pk=note.pk, inode=note.inode).delete()

@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Organisation, User
 from accounts.persons import whose_place
 from agents.models import Environment
+from conversations import removals
 from conversations.actions.files import Upload, add_files, check_size, require_files_in
 from conversations.actions.media import check_media
 from conversations.actions.own import require_writable
@@ -44,7 +45,6 @@ from harness.content import (
 )
 from harness.errors import Invalid, NotFound, TooLarge
 from tools_app.media import PICTURES
-from tools_app.workspace import Workspace, workspace_for
 
 KEPT = timedelta(days=1)
 """How long a file waits for its message."""
@@ -161,14 +161,13 @@ def is_picture(file: StoredFile) -> bool:
 
 @dataclass(slots=True)
 class Attached:
-    """The files of one message. Until they are `taken`, they stay where they were."""
+    """The files of one message. Until it takes them, they stay where they were."""
 
     pictures: tuple[Image, ...] = ()
     documents: tuple[Document, ...] = ()
     """What others' servers said, each with whose words it is."""
     files: tuple[UploadedFile, ...] = ()
     stored: list[StoredFile] = field(default_factory=list, repr=False)
-    taken: bool = False
 
     @property
     def title(self) -> str:
@@ -181,10 +180,15 @@ class Attached:
         found = ", ".join(dict.fromkeys(file.source for file in self.stored if file.source))
         return found[:500]
 
+    def take(self, conversation: Conversation) -> None:
+        """Their message is there. In its transaction; Conflict where copying took too long."""
+        if self.files:
+            removals.begun(conversation.uid, [file.path for file in self.files])
+
 
 @contextmanager
 def attached(*, actor: User, conversation: Conversation, uids: Sequence[str]) -> Iterator[Attached]:
-    """The files, copied into the workspace; not `taken` at the end, the copies are removed again.
+    """The files, copied into the workspace. Not taken at the end, the copies are removed again.
 
     Raises NotFound for one that is not the actor's or waits no more, Invalid for too many and for
     pictures that no model service takes together, Busy, and what `add_files` raises.
@@ -201,14 +205,9 @@ def attached(*, actor: User, conversation: Conversation, uids: Sequence[str]) ->
     put = [file for file in given.stored if not file.source]
     if conversation.environment.has_workers:
         put = []
-    given.files = _put(actor, conversation, put)
-    try:
+    with removals.each_unless_begun(conversation.uid) as note:
+        given.files = _put(actor, conversation, put, note)
         yield given
-    finally:
-        if not given.taken:
-            workspace = Workspace(workspace_for(conversation.uid))
-            for file in given.files:
-                workspace.remove(file.path)
 
 
 def check_attachments(*, actor: User, organisation: Organisation, uids: Sequence[str]) -> None:
@@ -249,12 +248,14 @@ def _waiting(actor: User, organisation: Organisation, uids: Sequence[str]) -> li
 
 
 def _put(
-    actor: User, conversation: Conversation, files: Sequence[StoredFile]
+    actor: User, conversation: Conversation, files: Sequence[StoredFile], note: removals.Note
 ) -> tuple[UploadedFile, ...]:
     if not files:
         return ()
     uploads = [Upload(file.filename, file.size, _bytes_of(actor, file)) for file in files]
-    entries = add_files(actor=actor, conversation=conversation, uploads=uploads, folder=UPLOADS)
+    entries = add_files(
+        actor=actor, conversation=conversation, uploads=uploads, folder=UPLOADS, note=note
+    )
     return tuple(
         UploadedFile(path=entry.path, size=entry.size, media_type=file.mime_type)
         for file, entry in zip(files, entries, strict=True)

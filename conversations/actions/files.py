@@ -13,6 +13,7 @@ from conversations.actions.own import require_own, require_writable
 from conversations.checkpoints import bring_back_due
 from conversations.models import Conversation
 from conversations.provenance import TableProvenance
+from conversations.removals import Note
 from harness.errors import Invalid, TooLarge
 from tools_app.confinement import shown
 from tools_app.provenance import UPLOADED
@@ -50,9 +51,11 @@ def add_files(
     uploads: Sequence[Upload],
     folder: str = "",
     replace: bool = False,
+    note: Note = lambda _path, _inode: None,
 ) -> list[Entry]:
     """Store all of `uploads` in `folder`, or none. A name that is taken gets a number, unless the
-    sender says that it may be replaced, as only the conversation's owner may.
+    sender says that it may be replaced, as only the conversation's owner may. `note` (of
+    `removals.each_unless_begun`) is told of each before it has its name.
 
     Raises NotFound, Invalid for no file or an impossible name or folder, and TooLarge for a file
     above the environment's upload limit.
@@ -71,6 +74,11 @@ def add_files(
     known = {entry.path for entry in workspace.walk()} if replace else set()
     marks = TableProvenance(conversation.pk)
     stored: list[Entry] = []
+
+    def first(path: str, inode: int) -> None:
+        note(path, inode)
+        marks.mark_file(path, UPLOADED, inode)
+
     try:
         for upload in uploads:
             entry = workspace.save_upload(
@@ -79,7 +87,7 @@ def add_files(
                 limit,
                 folder=folder,
                 replace=replace,
-                first=lambda path, inode: marks.mark_file(path, UPLOADED, inode),
+                first=first,
             )
             stored.append(entry)
     except Exception:

@@ -131,7 +131,7 @@ def post_message(
             append(held.pk, [Entry.of(MessageSteered(event_id=row.uid))], actor=actor)
         for file in given.stored:
             delete_file(actor=actor, file=file)
-        given.taken = True
+        given.take(held)
         wake(held.pk)
     return row
 

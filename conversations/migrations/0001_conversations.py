@@ -83,6 +83,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uid', models.CharField(max_length=40)),
                 ('path', models.TextField(blank=True, default='')),
+                ('inode', models.BigIntegerField(default=0)),
                 ('not_before', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],

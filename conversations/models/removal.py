@@ -15,8 +15,10 @@ class Removal(models.Model):
     """Of the conversation or upload that was deleted, or in whose workspace something is to go."""
     path = models.TextField(blank=True, default="")
     """Of one file in that workspace; empty: all of it."""
+    inode = models.BigIntegerField(default=0)
+    """That file's number: another one of its name stays. 0: whichever has it."""
     not_before = models.DateTimeField(null=True)
-    """Of an upload or a conversation under way, which until then may still get its row. Null: to go now."""
+    """Of what is under way, which until then may still get its row. Null: to go now."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,17 +1,24 @@
-"""Uploads that programs put into a session that has begun, as copies in its workspace, or take out again."""
+"""Uploads that programs put into a session that has begun, as copies in its workspace, or take out again.
+
+A process that dies in between leaves a note (`conversations.removals`): no copy stays whose row never came or
+has gone, and no row loses its copy.
+"""
 
 from __future__ import annotations
+
+from functools import partial
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from conversations import removals
 from conversations.actions.files import Upload, add_files, require_files_here
 from conversations.actions.own import require_own
 from conversations.actions.stored_files import UPLOADS, chunks_of, open_file
 from conversations.models import Conversation, FileResource, StoredFile
 from harness.errors import Conflict, LimitReached, NotFound
-from tools_app.workspace import Entry, Workspace, workspace_for
+from tools_app.workspace import Entry
 
 RESOURCES = 500
 
@@ -36,22 +43,24 @@ def add_resource(
     folder, _slash, name = (path or f"{UPLOADS}/{file.filename}").rpartition("/")
     _require_room(conversation)
     # Before the row and not with it: that the file is foreign is known before anybody can read it.
-    with open_file(actor=actor, file=file) as source:
-        upload = Upload(name=name, size=file.size, chunks=chunks_of(source))
-        stored = add_files(actor=actor, conversation=conversation, uploads=[upload], folder=folder)[
-            0
-        ]
-    try:
+    with removals.each_unless_begun(conversation.uid) as note:
+        with open_file(actor=actor, file=file) as source:
+            upload = Upload(name=name, size=file.size, chunks=chunks_of(source))
+            stored = add_files(
+                actor=actor,
+                conversation=conversation,
+                uploads=[upload],
+                folder=folder,
+                note=note,
+            )[0]
         require_free(path, stored)
         with transaction.atomic():
             Conversation.objects.select_for_update(no_key=True).filter(pk=conversation.pk).first()
             _require_room(conversation)
+            removals.begun(conversation.uid, [stored.path])
             return FileResource.objects.create(
                 conversation=conversation, file=file, file_uid=file.uid, path=stored.path
             )
-    except Exception:
-        Workspace(workspace_for(conversation.uid)).remove(stored.path)
-        raise
 
 
 def require_free(path: str, stored: Entry) -> None:
@@ -74,10 +83,11 @@ def too_many() -> LimitReached:
 
 
 def remove_resource(*, actor: User, conversation: Conversation, resource: FileResource) -> None:
-    """Take the copy out of the workspace again."""
+    """Take the copy out of the workspace again, where it is still there."""
     require_own(actor, conversation)
     if resource.conversation_id != conversation.pk:
         raise NotFound(_("There is no such resource."))
     with transaction.atomic():
         FileResource.objects.filter(pk=resource.pk).delete()
-        Workspace(workspace_for(conversation.uid)).remove(resource.path)
+        removals.note_paths(conversation, [resource.path])
+        transaction.on_commit(partial(removals.clear_paths, conversation.uid, [resource.path]))

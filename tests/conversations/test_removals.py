@@ -8,22 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from accounts.actions.organisations import delete_organisation
 from accounts.actions.people import delete_account
 from accounts.models import Organisation, User
+from agents.models import Environment
 from conversations import removals
+from conversations.actions.attachments import attached, keep_attachment
 from conversations.actions.conversations import delete_conversation
+from conversations.actions.files import Upload, add_files
 from conversations.actions.stored_files import delete_file, remove_expired, store_file
 from conversations.models import Conversation, FileResource, Removal, StoredFile
 from conversations.models.stored_file import new_file_id
 from conversations.storedbytes import path_of
 from harness.errors import Conflict, TooLarge
+from programs.actions.resources import add_resource, remove_resource
 from tools_app.workspace import workspace_for
 
 pytestmark = pytest.mark.django_db
@@ -257,3 +264,113 @@ def test_an_upload_that_fails_leaves_no_note(
         )
     assert not bytes_in(tmp_path)
     assert not Removal.objects.exists()
+
+
+@pytest.fixture
+def waiting(alice: User, acme: Organisation, environment: Environment, settings: Any) -> StoredFile:
+    """A file that waits for its message."""
+    return keep_attachment(
+        actor=alice,
+        organisation=acme,
+        environment=environment,
+        upload=Upload("a.txt", 4, [b"mine"]),
+    )
+
+
+def pass_a_day() -> None:
+    Removal.objects.update(not_before=F("not_before") - removals.UNDER_WAY)
+
+
+def test_an_attachment_whose_process_died_before_its_message_was_stored_goes_a_day_later(
+    alice: User, conversation: Conversation, waiting: StoredFile
+):
+    with attached(actor=alice, conversation=conversation, uids=[waiting.uid]) as given:
+        copy = workspace_for(conversation.uid) / given.files[0].path
+        removals.clear_left()
+        assert copy.exists(), "it may still be under way"
+        pass_a_day()
+        removals.clear_left()
+        assert not copy.exists()
+        assert not Removal.objects.exists()
+        with pytest.raises(Conflict, match="too long"):
+            given.take(conversation)
+
+
+def test_an_attachment_stays_with_its_message_and_goes_where_there_is_none(
+    alice: User, conversation: Conversation, waiting: StoredFile
+):
+    with attached(actor=alice, conversation=conversation, uids=[waiting.uid]) as given:
+        copy = workspace_for(conversation.uid) / given.files[0].path
+    assert not copy.exists()
+    with (
+        pytest.raises(OSError, match="the commit fails"),
+        attached(actor=alice, conversation=conversation, uids=[waiting.uid]) as given,
+        transaction.atomic(),
+    ):
+        given.take(conversation)
+        raise OSError("the commit fails")
+    assert not copy.exists()
+    with attached(actor=alice, conversation=conversation, uids=[waiting.uid]) as given:
+        given.take(conversation)
+    removals.clear_left()
+    assert copy.read_bytes() == b"mine"
+    assert not Removal.objects.exists()
+
+
+@pytest.mark.parametrize("change", ["another", "longer"])
+def test_what_somebody_made_of_a_copy_that_was_left_behind_stays(
+    alice: User, conversation: Conversation, waiting: StoredFile, change: str
+):
+    with attached(actor=alice, conversation=conversation, uids=[waiting.uid]) as given:
+        copy = workspace_for(conversation.uid) / given.files[0].path
+        if change == "another":
+            copy.with_name("new").write_text("hers")
+            copy.with_name("new").rename(copy)
+        else:
+            copy.write_text("hers")
+            Removal.objects.update(created_at=F("created_at") - timedelta(minutes=2))
+        pass_a_day()
+        removals.clear_left()
+    assert copy.read_text() == "hers"
+    assert not Removal.objects.exists()
+
+
+def test_a_resource_whose_process_died_leaves_neither_row_without_copy_nor_copy_without_row(
+    alice: User, acme: Organisation, conversation: Conversation, waiting: StoredFile
+):
+    make = partial(add_resource, actor=alice, conversation=conversation, file_uid=waiting.uid)
+    resource = make()
+    assert not Removal.objects.exists()
+    copy = workspace_for(conversation.uid) / resource.path
+    with pytest.raises(OSError, match="the commit fails"), transaction.atomic():
+        remove_resource(actor=alice, conversation=conversation, resource=resource)
+        raise OSError("the commit fails")
+    assert copy.exists()
+    assert FileResource.objects.exists()
+    remove_resource(actor=alice, conversation=conversation, resource=resource)
+    assert not FileResource.objects.exists()
+    removals.clear_left()
+    assert not copy.exists()
+    with pytest.raises(Conflict):
+        make(path="note.txt")
+    assert (workspace_for(conversation.uid) / "note.txt").read_text() == "mine"
+    assert bytes_in(workspace_for(conversation.uid)) == ["note.txt"]
+    assert not Removal.objects.exists()
+
+
+def test_a_resource_is_noted_before_anybody_can_read_its_copy(
+    alice: User, conversation: Conversation, waiting: StoredFile
+):
+    with removals.each_unless_begun(conversation.uid) as note:
+        told: list[bool] = []
+
+        def look(path: str, inode: int) -> None:
+            note(path, inode)
+            told.append((workspace_for(conversation.uid) / path).exists())
+
+        (entry,) = add_files(
+            actor=alice, conversation=conversation, uploads=[Upload("a", 1, [b"1"])], note=look
+        )
+        assert told == [False]
+        assert list(Removal.objects.values_list("path", "inode")) == [("a", entry.inode)]
+    assert bytes_in(workspace_for(conversation.uid)) == ["note.txt"]
