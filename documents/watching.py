@@ -18,7 +18,6 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from harness.errors import Invalid
@@ -26,7 +25,7 @@ from jobs.dispatch import dispatch
 
 from .actions.collections import check_name
 from .indexing import INDEX
-from .models import Collection, Document, DocumentBody
+from .models import Collection, Document, DocumentBody, DocumentQuerySet
 
 WATCH = "documents.watch"
 DEPTH = 16
@@ -34,6 +33,17 @@ ENTRIES = 50_000
 """Names that one look goes through; a directory with more is not watched."""
 AT_ONCE = 50
 """Files that one look takes up; the rest is the next one's."""
+WAITS = [
+    "stamp",
+    "mount",
+    "state",
+    "claimed_at",
+    "tries",
+    "problem",
+    "problem_code",
+    "updated_at",
+]
+"""What is written of a file that changed: all else is its reader's."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 """How a folder is refused in whose place nothing, a file or a link stands now."""
@@ -92,7 +102,8 @@ def watch(
             "of %s, %d files may not be mounted; they are kept", collection.uid, len(kept)
         )
     for name in gone:
-        rows.filter(name=name).delete()
+        with transaction.atomic():
+            rows.filter(name=name).delete_held()
     if away:
         logger.warning("of %s, %d folders cannot be read", collection.uid, len(away))
     held = set(collection.documents.values_list("name", flat=True))
@@ -111,7 +122,7 @@ def watch(
     return len(gone) + taken
 
 
-def _watched(collection: Collection) -> QuerySet[Document]:
+def _watched(collection: Collection) -> DocumentQuerySet:
     return Document.objects.filter(collection=collection, watched=True)
 
 
@@ -126,7 +137,8 @@ def _take(collection: Collection, root: int, file: File) -> bool:
         held = Collection.objects.select_for_update(of=("self",), no_key=True)
         if not held.filter(pk=collection.pk).exists():
             return False
-        document = Document.objects.filter(collection=collection, name=file.path).first()
+        rows = Document.objects.select_for_update(of=("self",), no_key=True)
+        document = rows.filter(collection=collection, name=file.path).first()
         if document is None:
             if collection.documents.count() >= settings.AGENTSITE_DOCUMENTS:
                 return False
@@ -141,7 +153,10 @@ def _take(collection: Collection, root: int, file: File) -> bool:
             document.state = Document.State.FAILED
             document.problem = "it is empty, too large or cannot be opened"
             document.problem_code = "unreadable"
-        document.save()
+        if document.pk is None:
+            document.save()
+        else:
+            document.save(update_fields=WAITS)
         DocumentBody.objects.filter(document=document).delete()
         if data:
             DocumentBody.objects.create(document=document, data=data)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from django.db.models.signals import post_init
 
 from documents import indexing, watching
 from documents.actions.collections import create_collection, forget_held
@@ -65,6 +66,22 @@ def test_what_is_changed_is_read_anew_and_what_is_deleted_is_forgotten(alice, ha
     assert found(alice, "lunch") == ["A lunch costs 15 euros."]
     assert (names(), found(alice, "trains")) == ({"meals.txt"}, [])
     assert Passage.objects.count() == 1
+
+
+def test_a_look_takes_back_nothing_that_a_reader_stored_meanwhile(alice, handbooks, directory):
+    look(handbooks, directory)
+    (directory / "meals.txt").write_text("A lunch costs 15 euros.\n")
+
+    def read_meanwhile(instance: Document, **_more: object) -> None:
+        Document.objects.filter(pk=instance.pk).update(edition=7, size=11)
+
+    post_init.connect(read_meanwhile, sender=Document)
+    try:
+        watch(handbooks, directory)
+    finally:
+        post_init.disconnect(read_meanwhile, sender=Document)
+    document = Document.objects.get(name="meals.txt")
+    assert (document.edition, document.size, document.state) == (7, 11, "waiting")
 
 
 def test_links_lead_nowhere(alice, handbooks, directory, tmp_path):
