@@ -1,8 +1,8 @@
 """Reads a document and makes its passages, in the background and in small transactions.
 
-What was found before is found until the new edition is whole; then the old one goes, and the claim with it.
-A process that dies in the midst leaves a row that the sweep takes up again, a few times: the document may be
-what it died of.
+What was found before is found until the new edition is whole; then the old one goes, or what was made of the
+new one where it could not be read to its end, and the claim with it. A process that dies in the midst leaves
+a row that the sweep takes up again, a few times: the document may be what it died of.
 At no time more than one document's text, whose length is bounded, and one batch of passages are held.
 """
 
@@ -42,14 +42,17 @@ NO_TEXT = "no_text"
 UNREADABLE = "unreadable"
 READERS_DIED = "readers_died"
 State = Document.State
+ENDED = [State.READY, State.FAILED]
 
 
 def index_document(document_id: int) -> None:
     """Make it findable as it is now; nothing where somebody else is at it, or nothing is to be done."""
-    claimed = None if _give_up(document_id) else _claim(document_id)
+    since = _give_up(document_id) or _claim_ended(document_id)
+    if since is not None:
+        _clear(document_id, since)
+        return
+    claimed = _claim(document_id)
     if claimed is None:
-        if _claim_old(document_id):
-            _clear(document_id)
         return
     try:
         with opened_for(("documents", claimed.collection.organisation_id)):
@@ -75,14 +78,13 @@ def index_document(document_id: int) -> None:
         cut=read.cut,
         edition=claimed.edition + 1,
     )
-    _clear(claimed.pk)
     passages_made()
 
 
 def sweep(at_once: int = AT_ONCE) -> None:
     """Have read what waits and nobody reads: of everybody one, then of everybody the next. Have removed what
-    was left of older editions."""
-    for key in _with_old(timezone.now()).values_list("pk", flat=True)[:at_once]:
+    was left of other editions."""
+    for key in _with_others(timezone.now()).values_list("pk", flat=True)[:at_once]:
         dispatch(INDEX, document_id=key)
     stale = Q(claimed_at=None) | Q(claimed_at__lt=timezone.now() - LEASE)
     rows = Document.objects.filter(stale, state__in=[State.WAITING, State.READING])
@@ -93,29 +95,29 @@ def sweep(at_once: int = AT_ONCE) -> None:
         dispatch(INDEX, document_id=key)
 
 
-def _with_old(now: datetime) -> QuerySet[Document]:
-    """Those that are read, and by whose readers older passages were not removed."""
-    return Document.objects.filter(state=State.READY, claimed_at__lt=now - LEASE)
+def _with_others(now: datetime) -> QuerySet[Document]:
+    """Those whose readers have ended, but did not remove the passages that nobody finds."""
+    return Document.objects.filter(state__in=ENDED, claimed_at__lt=now - LEASE)
 
 
-def _claim_old(document_id: int) -> bool:
+def _claim_ended(document_id: int) -> datetime | None:
+    """Since when it is ours to clear; None: it is not."""
     now = timezone.now()
-    return bool(_with_old(now).filter(pk=document_id).update(claimed_at=now))
+    return now if _with_others(now).filter(pk=document_id).update(claimed_at=now) else None
 
 
-def _give_up(document_id: int) -> bool:
-    """Whether it has been begun with too often; then it cannot be read."""
-    left = Q(state=State.READING, claimed_at__lt=timezone.now() - LEASE, tries__gte=TRIES)
+def _give_up(document_id: int) -> datetime | None:
+    """Since when it is ours to clear, if it has been begun with too often; then it cannot be read."""
+    now = timezone.now()
+    left = Q(state=State.READING, claimed_at__lt=now - LEASE, tries__gte=TRIES)
     given_up = Document.objects.filter(left, pk=document_id).update(
         state=State.FAILED,
         problem="its reader ended each time before it was read",
         problem_code=READERS_DIED,
-        claimed_at=None,
-        updated_at=timezone.now(),
+        claimed_at=now,
+        updated_at=now,
     )
-    if given_up:
-        _forget_unfinished(document_id)
-    return bool(given_up)
+    return now if given_up else None
 
 
 def _forget_unfinished(document_id: int) -> None:
@@ -198,25 +200,26 @@ def _fail(document: Document, code: str, problem: str) -> None:
 
 
 def _end(document: Document, **fields: object) -> None:
-    """As long as it is still ours: who changed it meanwhile has it read anew. One that was read stays claimed
-    until its older passages are gone."""
-    ready = fields["state"] == State.READY
+    """As long as it is still ours: who changed it meanwhile has it read anew. It stays claimed until passages
+    of other editions are gone."""
+    now = timezone.now()
     with transaction.atomic():
-        now = timezone.now()
         ended = Document.objects.filter(_mine(document)).update(
-            **fields, claimed_at=now if ready else None, updated_at=now
+            **fields, claimed_at=now, updated_at=now
         )
-        if ended and ready:
+        if ended and fields["state"] == State.READY:
             DocumentBody.objects.filter(document=document).delete()
+    if ended:
+        _clear(document.pk, now)
 
 
-def _clear(document_id: int) -> None:
-    """Passages of older editions, some at a time."""
-    edition = Document.objects.filter(pk=document_id).values_list("edition", flat=True).first()
-    old = Passage.objects.filter(document=document_id, edition__lt=edition or 0)
-    while keys := list(old.values_list("pk", flat=True)[:BATCH]):
+def _clear(document_id: int, since: datetime) -> None:
+    """Passages of other editions than that which is found, some at a time, until somebody reads it anew."""
+    ours = Document.objects.filter(pk=document_id, state__in=ENDED, claimed_at=since)
+    others = Passage.objects.filter(document__in=ours).exclude(edition=F("document__edition"))
+    while keys := list(others.values_list("pk", flat=True)[:BATCH]):
         Passage.objects.filter(pk__in=keys).delete()
-    Document.objects.filter(pk=document_id, state=State.READY).update(claimed_at=None)
+    ours.update(claimed_at=None)
 
 
 class Superseded(AgentError):

@@ -95,6 +95,11 @@ class DocumentQuerySet(models.QuerySet["Document"]):
     def visible_to(self, user: User) -> Self:
         return self.filter(collection__in=Collection.objects.visible_to(user))
 
+    def delete_held(self) -> None:
+        """Delete these, once whoever is about to add passages to one has done so. Needs a transaction."""
+        list(self.select_for_update(of=("self",), no_key=True).values_list("pk", flat=True))
+        self.delete()
+
     def with_kept(self) -> Self:
         """With `kept`: whether what was uploaded is still there."""
         kept = DocumentBody.objects.filter(document=models.OuterRef("pk"))
@@ -138,6 +143,7 @@ class Document(models.Model):
     edition = models.PositiveIntegerField(default=0)
     """Whose passages are found; those of the next are made beside them."""
     claimed_at = models.DateTimeField(null=True)
+    """When somebody last was at it: reading it, or, after that, removing passages that nobody finds."""
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -159,7 +165,7 @@ class Document(models.Model):
             models.Index(
                 fields=["claimed_at"],
                 name="document_to_clear",
-                condition=Q(state="ready", claimed_at__isnull=False),
+                condition=Q(state__in=["ready", "failed"], claimed_at__isnull=False),
             ),
         ]
 

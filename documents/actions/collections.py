@@ -71,6 +71,7 @@ def delete_collection(*, actor: User, collection: Collection) -> None:
     with transaction.atomic():
         held = held_collection(actor, collection)
         _tell(AuditEntry.Action.COLLECTION_DELETED, actor, held)
+        held.documents.all().delete_held()
         held.delete()
 
 
@@ -86,7 +87,7 @@ def forget_held(*, actor: User, collection: Collection) -> int:
             )
         gone = held.documents.filter(watched=True)
         count = gone.count()
-        gone.delete()
+        gone.delete_held()
         Collection.objects.filter(pk=held.pk).update(held_back="")
         _tell(AuditEntry.Action.DOCUMENT_DELETED, actor, held, documents=count)
     return count

@@ -89,7 +89,7 @@ def delete_document(*, actor: User, document: Document) -> None:
         if there is None:
             raise NotFound(_("There is no such document."))
         _tell(AuditEntry.Action.DOCUMENT_DELETED, actor, held, there)
-        there.delete()
+        held.documents.filter(pk=there.pk).delete_held()
 
 
 def _under(collection: Collection, name: str) -> Document | None:

@@ -78,7 +78,7 @@ class Migration(migrations.Migration):
                 'ordering': ['id'],
                 'indexes': [
                     models.Index(condition=models.Q(('state__in', ['waiting', 'reading'])), fields=['claimed_at'], name='document_to_read'),
-                    models.Index(condition=models.Q(('claimed_at__isnull', False), ('state', 'ready')), fields=['claimed_at'], name='document_to_clear'),
+                    models.Index(condition=models.Q(('claimed_at__isnull', False), ('state__in', ['ready', 'failed'])), fields=['claimed_at'], name='document_to_clear'),
                 ],
                 'constraints': [
                     models.UniqueConstraint(fields=('collection', 'name'), name='document_name_once'),

@@ -182,19 +182,76 @@ def test_what_its_readers_die_of_is_read_no_more_until_somebody_asks(alice, shar
     assert not DocumentBody.objects.exists()
 
 
+class Killed(BaseException):
+    pass
+
+
+def die() -> None:
+    """Once it is read, or given up: before, whoever claims it looks at passages as well."""
+    if Document.objects.filter(state__in=["ready", "failed"]).exists():
+        raise Killed
+
+
+def pass_a_lease() -> None:
+    Document.objects.exclude(claimed_at=None).update(claimed_at=timezone.now() - 2 * indexing.LEASE)
+
+
+def test_what_was_left_of_an_older_edition_goes_also_where_the_next_one_cannot_be_read(
+    alice, shared
+):
+    document = added(alice, shared)
+    add_document(actor=alice, collection=shared, name="handbook.md", data=b"Lunch is free.")
+    with beside('SELECT "documents_passage"."id"', die), pytest.raises(Killed):
+        indexing.index_document(document.pk)
+    assert Passage.objects.filter(edition=1).exists()
+    add_document(actor=alice, collection=shared, name="handbook.md", data=b"\0\1\2")
+    indexing.index_document(document.pk)
+    document.refresh_from_db()
+    assert document.state == "failed"
+    assert list(Passage.objects.values_list("edition", "text")) == [(2, "Lunch is free.")]
+    assert document.claimed_at is None
+
+
+def test_what_was_made_of_a_document_that_was_given_up_goes_though_the_process_died(alice, shared):
+    document = added(alice, shared)
+    add_document(actor=alice, collection=shared, name="handbook.md", data=b"Lunch is free.")
+    for _time in range(indexing.TRIES):
+        claimed = indexing._claim(document.pk)
+        pass_a_lease()
+    Passage.objects.create(document=claimed, edition=2, number=1, text="x", audience="")
+    with beside('SELECT "documents_passage"."id"', die), pytest.raises(Killed):
+        indexing.index_document(document.pk)
+    document.refresh_from_db()
+    assert document.state == "failed"
+    pass_a_lease()
+    before = len(asked_for(indexing.INDEX))
+    indexing.sweep()
+    for each in asked_for(indexing.INDEX)[before:]:
+        indexing.index_document(**each)
+    assert not Passage.objects.filter(text="x").exists()
+    assert found(alice, "lunch") == ["A lunch costs 14 euros at most."]
+
+
+def test_who_is_slow_to_clear_does_not_say_that_another_has_cleared(alice, shared):
+    document = added(alice, shared)
+    add_document(actor=alice, collection=shared, name="handbook.md", data=b"Lunch is free.")
+    since = timezone.now()
+
+    def overtake() -> None:
+        Document.objects.filter(state="ready").update(claimed_at=since)
+
+    with beside('SELECT "documents_passage"."id"', overtake):
+        indexing.index_document(document.pk)
+    document.refresh_from_db()
+    assert document.claimed_at == since
+
+
 def test_passages_of_an_older_edition_go_though_the_process_died_before_it_removed_them(
     alice, shared
 ):
     document = added(alice, shared)
     add_document(actor=alice, collection=shared, name="handbook.md", data=b"Lunch is free.")
-
-    class Killed(BaseException):
-        pass
-
-    def die() -> None:
-        raise Killed
-
-    with beside('SELECT "documents_document"."edition"', die), pytest.raises(Killed):
+    with beside('SELECT "documents_passage"."id"', die), pytest.raises(Killed):
         indexing.index_document(document.pk)
     document.refresh_from_db()
     assert (document.state, found(alice, "lunch")) == ("ready", ["Lunch is free."])
@@ -203,7 +260,7 @@ def test_passages_of_an_older_edition_go_though_the_process_died_before_it_remov
     before = len(asked_for(indexing.INDEX))
     indexing.sweep()
     assert asked_for(indexing.INDEX)[before:] == [], "somebody may be at it"
-    Document.objects.exclude(claimed_at=None).update(claimed_at=timezone.now() - 2 * indexing.LEASE)
+    pass_a_lease()
     for _look in range(2):
         indexing.sweep()
         for each in asked_for(indexing.INDEX)[before:]:
