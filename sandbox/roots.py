@@ -49,7 +49,8 @@ class Roots:
     own: tuple[Path, ...] = ()
     """The server's data, secrets and sockets."""
     code: tuple[Path, ...] = ()
-    """The server's programs: no more to be opened, but for what lies in the system's own folders."""
+    """The server's programs, and what it takes in from folders of this host: no more to be opened, but for
+    what lies in the system's own folders."""
 
     def check(self, policy: Policy) -> None:
         """Raises `Invalid`, for the field `policy`, naming the first path that may not be opened."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from urllib.parse import parse_qs, urlsplit
@@ -61,5 +62,17 @@ def _home() -> str:
 
 def _code() -> Iterator[Path]:
     yield Path(settings.BASE_DIR)
-    if sys.prefix != sys.base_prefix:
-        yield Path(sys.prefix)
+    yield from map(
+        Path, (sys.prefix, sysconfig.get_path("stdlib"), os.path.realpath(sys.executable))
+    )
+    if not _is_of_system(f"{sys.base_prefix}/"):
+        yield Path(sys.base_prefix)
+    for folder in (
+        settings.AGENTSITE_STRANDS_DIR,
+        settings.AGENTSITE_SKILLS_DIR,
+        settings.AGENTSITE_SKILLS_INDEX,
+        *settings.AGENTSITE_SKILLS_FOLDERS,
+        *settings.AGENTSITE_WATCHED_DOCUMENTS.values(),
+    ):
+        if folder and "://" not in folder:
+            yield Path(folder).expanduser()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -36,6 +37,34 @@ def test_a_database_and_all_that_its_engine_keeps_beside_it_is_never_opened(
             mount_roots().check(opening(file))
     (tmp_path / "else").mkdir()
     mount_roots().check(opening(tmp_path / "else"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["STRANDS_DIR", "SKILLS_DIR", "SKILLS_INDEX", "SKILLS_FOLDERS", "WATCHED_DOCUMENTS"],
+)
+def test_no_folder_from_which_the_server_takes_code_or_documents_is_opened(
+    tmp_path: Path, settings: Any, name: str
+):
+    settings.AGENTSITE_MOUNT_ROOTS = [str(tmp_path)]
+    kept = tmp_path / "srv" / "kept"
+    kept.mkdir(parents=True)
+    given = {"SKILLS_FOLDERS": [str(kept)], "WATCHED_DOCUMENTS": {"coll_x": str(kept)}}
+    mount_roots().check(opening(kept))
+    setattr(settings, f"AGENTSITE_{name}", given.get(name, str(kept)))
+    for path in (kept, kept / "below", kept.parent):
+        for write in (False, True):
+            with pytest.raises(Invalid, match="server's own"):
+                mount_roots().check(opening(path, write=write))
+    mount_roots().check(Policy())
+
+
+def test_the_python_that_runs_the_server_is_never_written_to(settings: Any):
+    found = Path(sys.base_prefix)
+    settings.AGENTSITE_MOUNT_ROOTS = [str(found)]
+    for path in (Path(sysconfig.get_path("stdlib")), Path(sys.executable).resolve()):
+        with pytest.raises(Invalid, match="server's own"):
+            mount_roots().check(opening(path, write=True))
 
 
 @pytest.fixture
