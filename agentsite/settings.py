@@ -323,6 +323,9 @@ can do what this server can."""
 AGENTSITE_SANDBOX_UNRESTRICTED = env.bool("AGENTSITE_SANDBOX_UNRESTRICTED", default=False)
 """Whether environments may open every public host (`unrestricted` on /v1, the host `*` in a policy).
 Addresses inside stay closed. An agent can then send what it read to anybody."""
+AGENTSITE_SANDBOX_ENVIRONMENT: list[str] = env.list("AGENTSITE_SANDBOX_ENVIRONMENT", default=[])
+"""Names of this server's environment variables that policies may hand to commands (`env_allow`), besides
+LANG, LC_ALL, TERM and TZ. What looks like a secret never is."""
 AGENTSITE_MOUNT_ROOTS: list[str] = env.list("AGENTSITE_MOUNT_ROOTS", default=[])
 """Folders of this host below which the policies of environments may open what they name
 (`filesystem_policy`), besides the system's programs. What is the server's own is never opened."""

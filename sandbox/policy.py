@@ -111,7 +111,8 @@ class FilesystemPolicy(Part):
 
 class ProcessPolicy(Part):
     env_allow: tuple[str, ...] = ENVIRONMENT
-    """Names of the server's variables that are taken over. Nothing else of its environment is."""
+    """Names of the server's variables that are taken over, as far as the operator lists them
+    (`tools_app.reach`). Nothing else of its environment is."""
     new_privileges: Literal[False] = False
     """No program gains rights; there is no other choice."""
 

@@ -220,6 +220,26 @@ def test_nobody_without_the_permission_changes_a_policy(person, environment, acm
             attempt()
 
 
+def test_commands_are_given_only_those_variables_of_the_server_that_the_operator_lists(
+    environment, staff, settings, alice, acme, make_agent
+):
+    policy = "process: {env_allow: [LANG, BROKER_URL]}"
+    with pytest.raises(Invalid, match="BROKER_URL") as refusal:
+        change(environment, staff, policy=policy)
+    assert refusal.value.field == "policy"
+    assert "AGENTSITE_SANDBOX_ENVIRONMENT" in refusal.value.hint
+
+    settings.AGENTSITE_SANDBOX_ENVIRONMENT = ["BROKER_URL"]
+    row = change(environment, staff, policy=policy)
+    agent = make_agent("Coding")
+    conversation = create_conversation(actor=alice, organisation=acme, agent=agent, environment=row)
+    config = agent.current.config
+    assert policy_of(conversation, config).process.env_allow == ("LANG", "BROKER_URL")
+    settings.AGENTSITE_SANDBOX_ENVIRONMENT = []
+    with pytest.raises(Invalid, match="BROKER_URL"):
+        policy_of(conversation, config)
+
+
 EVERYWHERE = 'network_policies: {all: {endpoints: [{host: "*", ports: [80, 443]}]}}'
 
 
