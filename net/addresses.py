@@ -1,14 +1,15 @@
 """What an IP address is to this server: the one judge for everything that connects on somebody's word.
 
-It knows every spelling that a resolver reads and every IPv4 address that an IPv6 address carries. Which
-of the addresses inside may be reached all the same is the caller's list (`net.hostlists`).
+It knows every spelling that a resolver reads, every IPv4 address that an IPv6 address carries, and which
+addresses are this machine's own: what it serves to itself there it may not serve to others. Which of the
+addresses inside may be reached all the same is the caller's list (`net.hostlists`).
 """
 
 from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from ipaddress import (
     IPv4Address,
@@ -18,6 +19,7 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
+from pathlib import Path
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -134,11 +136,38 @@ def meant_by(host: str) -> frozenset[str]:
     return frozenset({host} if address is None else map(str, meanings(address)))
 
 
-def sort_of(address: Address) -> Sort:
+def is_held(address: Address) -> bool:
+    """Whether the address is one of this machine's: nobody can listen at another's. Nothing is sent. Asked
+    each time, since addresses come and go."""
+    family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(address), 0))
+        if not _listens_anywhere(address.version):
+            return True
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((str(address), 9))
+            return ip_address(probe.getsockname()[0]) == address  # it would talk to itself
+    except (OSError, ValueError):
+        return False
+
+
+def _listens_anywhere(version: int) -> bool:
+    """Whether the kernel was told to let programs listen at addresses that are still to come."""
+    try:
+        return Path(f"/proc/sys/net/ipv{version}/ip_nonlocal_bind").read_text().strip() != "0"
+    except OSError:
+        return False
+
+
+def sort_of(address: Address, *, held: Callable[[Address], bool] = is_held) -> Sort:
     """The worst of what it means."""
-    sorts = {_plain_sort(one) for one in meanings(address)}
+    sort_of_each = {one: _plain_sort(one) for one in meanings(address)}
+    sorts = {*sort_of_each.values()}
     if len(sorts) > 1 and _is_wrapping(address):
-        sorts.discard(_plain_sort(address))  # only what is inside the wrapping is reached
+        sorts.discard(sort_of_each[address])  # only what is inside the wrapping is reached
+    if any(sort is Sort.PUBLIC and held(one) for one, sort in sort_of_each.items()):
+        sorts.add(Sort.MACHINE)
     worst_first = (
         *(Sort.METADATA, Sort.LINK_LOCAL, Sort.MULTICAST, Sort.MACHINE),
         *(Sort.PRIVATE, Sort.PUBLIC),

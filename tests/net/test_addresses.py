@@ -15,7 +15,7 @@ from harness.agentconfig import AgentConfig
 from harness.errors import AddressRefused
 from harness.history import History
 from harness.policy import Verdict
-from net.addresses import METADATA, Sort, meanings, parse_address, sort_of
+from net.addresses import METADATA, Sort, is_held, meanings, parse_address, reached, sort_of
 from net.hostlists import Entry, parse_entries, why_refused
 from net.lookups import UnknownHost, judged
 from sandbox.egress import why_unreachable
@@ -47,6 +47,18 @@ SORTS = [
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_are_told_as_such(address: str):
     assert sort_of(ip_address(address)) is Sort.PUBLIC
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_a_public_address_that_this_machine_holds_is_none(address: str):
+    inside = reached(ip_address(address))
+    assert sort_of(ip_address(address), held=lambda one: one == inside) is Sort.MACHINE
+
+
+def test_an_address_is_this_machines_where_it_can_listen_there():
+    assert is_held(ip_address("127.0.0.1"))
+    for address in ("8.8.8.8", "2606:4700::1111", "198.51.100.7"):
+        assert not is_held(ip_address(address))
 
 
 @pytest.mark.parametrize(
