@@ -1,8 +1,9 @@
 """The backend `docker`: a container for each sandbox, made by the client program `docker`.
 
-Needs a running engine and an image on it; images are never pulled here. Programs that are spoken to are
-those that come as an image of their own (`images`). A container has no network: a
-policy that lists hosts is refused, because an engine's own networks cannot keep single hosts apart.
+Needs a running engine and an image on it; images are never pulled here, and the one that was tried out is
+used until the process ends, whatever its tag names by then. Programs that are spoken to are those that come
+as an image of their own (`images`). A container has no network: a policy that lists hosts is refused, because
+an engine's own networks cannot keep single hosts apart.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class DockerBackend(ShellBackend[RemoteShell]):
             return self._absent("the client program is not installed", "install Docker")
         try:
             version = await self._ask("version", "--format", "{{.Server.Version}}")
-            await self._ask("image", "inspect", "--format", "{{.Id}}", self._image)
-            held = await self._try_out()
+            digest = await self._ask("image", "inspect", "--format", "{{.Id}}", self._image)
+            held = await self._try_out(digest)
         except AgentError as problem:
             return self._absent(problem.message, problem.hint)
         reasons = {
@@ -83,13 +84,13 @@ class DockerBackend(ShellBackend[RemoteShell]):
             available=True,
             guarantees=held,
             reasons={**reasons, **REFUSED},
-            details={"engine": version, "image": self._image},
+            details={"engine": version, "image": self._image, "digest": digest},
         )
 
     def _absent(self, problem: str, remedy: str) -> Capabilities:
         return Capabilities(NAME, available=False, problem=problem, remedy=remedy)
 
-    async def _try_out(self) -> frozenset[Guarantee]:
+    async def _try_out(self, digest: str) -> frozenset[Guarantee]:
         """What a container of this engine really holds back."""
         probe = (
             "grep -E '^(NoNewPrivs|CapEff|Seccomp):' /proc/self/status; ls /sys/class/net; "
@@ -98,7 +99,7 @@ class DockerBackend(ShellBackend[RemoteShell]):
             "2>/dev/null && echo written; echo ended"
         )
         options = self._options(Policy(require=()), None)
-        said = await self._ask("run", "--rm", *options, self._image, "/bin/sh", "-c", probe)
+        said = await self._ask("run", "--rm", *options, digest, "/bin/sh", "-c", probe)
         words = said.split()
         if "ended" not in words:
             raise SandboxFailed("a container of the image does not run a shell")
@@ -125,8 +126,12 @@ class DockerBackend(ShellBackend[RemoteShell]):
             await self.probe(),
             confined=True,
             scratch=(HOME, TMP),
-            notes=(f"Programs are those of the image {self._image}.",),
+            notes=(f"Programs are those of the image {self._image} ({await self._tried_out()}).",),
         )
+
+    async def _tried_out(self) -> str:
+        """The digest of the image that the probe looked at: a tag may name another one by now."""
+        return (await self.probe()).details.get("digest", self._image)
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -193,7 +198,7 @@ class DockerBackend(ShellBackend[RemoteShell]):
         name = _name()
         sleep = ("/bin/sleep", str(policy.resources.wall_seconds * 100))
         options = [*self._options(policy, mounts), "--name", name, "--detach"]
-        await self._ask("run", "--rm", *options, self._image, *sleep)
+        await self._ask("run", "--rm", *options, await self._tried_out(), *sleep)
         folders = _written(mounts)
         limit = policy.resources
 

@@ -111,6 +111,21 @@ def place(tmp_path: Path) -> Mounts:
     return Mounts(work, (Mount(tmp_path / "s", Path("/shared")),))
 
 
+async def test_the_image_that_was_tried_out_is_used_and_told_by_its_digest(
+    client: Client, docker: DockerBackend, place: Mounts
+):
+    capabilities = await docker.probe()
+    assert capabilities.details["digest"] == "sha256:0"
+    assert "tools:1 (sha256:0)" in (await docker.describe(Policy(), place)).notes[0]
+    shell = await docker.open_shell(Policy(require=()), place)
+    await shell.close()
+    runs = client.asked("run")
+    assert len(runs) == 2
+    for asked in runs:
+        assert "sha256:0" in asked
+        assert "tools:1" not in asked
+
+
 async def test_an_absent_engine_is_refused_with_reason_and_remedy(
     client: Client, docker: DockerBackend
 ):
