@@ -5,6 +5,7 @@ Sign-up is by invitation. An identity provider opens it wider only where the ope
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,6 +32,8 @@ from accounts.invited_signup import forget_invitation, remembered_invitation
 from accounts.lockout import address_of, username_of
 from accounts.models import User
 from harness.errors import Declined
+
+logger = logging.getLogger(__name__)
 
 
 def display_name(user: User) -> str:
@@ -111,6 +114,15 @@ class AccountAdapter(DefaultAccountAdapter):
         response: HttpResponse = super().post_login(request, user, **kwargs)
         remember_device(request, response, user.pk)
         return response
+
+    def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
+        """That a password, an address or a second factor was changed, which holds whatever becomes of it."""
+        if not settings.AGENTSITE_EMAIL_CONFIGURED:
+            return
+        try:
+            super().send_notification_mail(*args, **kwargs)
+        except OSError as problem:
+            logger.warning("a change of an account could not be mailed: %s", problem)
 
     def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> User:
         with _one_of_several(request):

@@ -23,6 +23,7 @@ from accounts.actions.tokens import IssuedToken, create_token, revoke_token, rot
 from accounts.administration.requests import actor_of
 from accounts.formwords import OurModelForm
 from accounts.models import ApiToken, TokenScope, User
+from accounts.secretpages import MakesSecrets, require_recent
 from harness.errors import AgentError, Conflict, Invalid
 
 
@@ -64,7 +65,7 @@ class ApiTokenForm(OurModelForm):
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(ModelAdmin):
+class ApiTokenAdmin(MakesSecrets, ModelAdmin):
     form = ApiTokenForm
     list_display = ["name", "beginning", "user", "organisation", "expiry", "last_used_at", "valid"]
     list_select_related = ["user", "organisation"]
@@ -159,6 +160,7 @@ class ApiTokenAdmin(ModelAdmin):
             raise Http404
         if request.method != "POST":
             return self._secret_page(request, token, "")
+        require_recent(request)
         try:
             issued = rotate_token(actor=actor_of(request), token=token)
         except Conflict as error:

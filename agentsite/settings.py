@@ -880,7 +880,8 @@ ACCOUNT_EMAIL_VERIFICATION = "mandatory" if AGENTSITE_EMAIL_CONFIGURED else "opt
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Agentsite] "
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if _https else "http"
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = True
-ACCOUNT_REAUTHENTICATION_REQUIRED = False
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_USER_DISPLAY = "accounts.adapters.display_name"
 ACCOUNT_RATE_LIMITS = {"login_failed": "30/m/ip,10/300s/key"}
 """Of passwords by address, and of TOTP codes by account too: who gets that far knows the password.

@@ -19,6 +19,7 @@ from accounts.administration.readonly import ReadOnlyAdmin
 from accounts.administration.requests import actor_of, beside_its_field
 from accounts.formwords import OurModelForm
 from accounts.models import User
+from accounts.secretpages import MakesSecrets
 from accounts.staff import has_staff_permission
 from agents.models import Environment
 
@@ -45,7 +46,7 @@ class EnvironmentKeyForm(OurModelForm):
         return cleaned
 
 
-class EnvironmentKeyAdmin(ModelAdmin):
+class EnvironmentKeyAdmin(MakesSecrets, ModelAdmin):
     form = EnvironmentKeyForm
     actions = ["revoke"]
     list_display = ["name", "beginning", "environment", "last_used_at", "valid", "created_at"]

@@ -21,6 +21,7 @@ from accounts.current_organisation import require_shown_organisation
 from accounts.forms import refuse
 from accounts.formwords import OurForm
 from accounts.requests import SignedInRequest
+from accounts.secretpages import require_recent
 from accounts.staff import has_staff_permission
 from agents.models import Environment
 from harness.errors import AgentError, NotFound
@@ -58,6 +59,8 @@ def show_workers(request: SignedInRequest) -> HttpResponse:
         if form.is_valid():
             chosen = form.cleaned_data["environment"]
             environment = next(one for one in environments if one.uid == chosen)
+            if has_staff_permission(request.user, MANAGE_KEYS):
+                require_recent(request)
             issued = create_key(
                 actor=request.user, environment=environment, name=form.cleaned_data["name"]
             )

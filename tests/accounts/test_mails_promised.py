@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 
 from accounts.models import User
+from tests.cast import PASSWORD
 
 NO_MAIL = "This server sends no mail"
 
@@ -28,6 +29,7 @@ def test_who_confirms_an_address_without_mails_is_told_where_the_link_is(
 ):
     settings.AGENTSITE_EMAIL_CONFIGURED = False
     client.force_login(alice)
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
     given = {"action_add": "", "email": "another@example.org"}
     page = client.post("/accounts/email/", given, follow=True).content.decode()
     assert NO_MAIL in page

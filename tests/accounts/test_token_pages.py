@@ -168,7 +168,7 @@ def test_an_operator_makes_a_token_in_the_admin_for_a_service_account(
     staff, alice, acme, client_of
 ):
     robot = create_service_account(actor=alice, organisation=acme, name="Nightly")
-    browser = client_of(staff)
+    browser = confirmed(client_of(staff))
     values = {
         "name": "ci",
         "organisation": acme.pk,
@@ -189,7 +189,7 @@ def test_an_operator_makes_no_token_that_speaks_for_a_person(staff, alice, acme,
         "user": alice.pk,
         "scopes": ["conversations:read"],
     }
-    answer = client_of(staff).post(reverse("admin:accounts_apitoken_add"), values)
+    answer = confirmed(client_of(staff)).post(reverse("admin:accounts_apitoken_add"), values)
     assert answer.status_code == 200
     assert not ApiToken.objects.exists()
 
@@ -199,7 +199,7 @@ def test_an_operator_replaces_and_revokes_in_the_admin(staff, alice, acme, clien
     token = create_token(
         actor=alice, organisation=acme, name="x", scopes=["conversations:read"], user=robot
     ).token
-    browser = client_of(staff)
+    browser = confirmed(client_of(staff))
     address = reverse("admin:accounts_apitoken_replace", args=[token.pk])
     assert browser.get(address).status_code == 200
     assert ApiToken.objects.filter(revoked_at=None).get() == token

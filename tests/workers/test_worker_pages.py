@@ -13,7 +13,7 @@ from audit.models import AuditEntry
 from chat.presentation.panels import panels_of
 from conversations.actions.messages import post_message
 from providers.scripted import call, reply
-from tests.cast import join, shown
+from tests.cast import PASSWORD, join, shown
 from tests.conversations.conftest import rested
 from workers.models import EnvironmentKey, WorkItem
 
@@ -35,9 +35,32 @@ def secret_in(page: str) -> str:
     return found[0]
 
 
-def test_staff_make_a_key_whose_secret_is_shown_once(client_of, staff, acme, machines):
+def confirmed(client):
+    """The browser of somebody who has just typed the password once more."""
+    client.post(reverse("account_reauthenticate"), {"password": PASSWORD})
+    return client
+
+
+def test_a_session_alone_makes_no_key(client_of, staff, acme, machines):
     join(staff, acme)
     client = client_of(staff)
+    for address, given in (
+        (PAGE, shown(acme, environment=machines.uid, name="rack 7")),
+        (
+            reverse("admin:workers_environmentkey_add"),
+            {"environment": machines.pk, "name": "rack 7"},
+        ),
+    ):
+        asked = client_of(staff).post(address, given)
+        assert asked["Location"].startswith(reverse("account_reauthenticate"))
+    assert not EnvironmentKey.objects.exists()
+    there = client.post(address, given)["Location"]
+    secret_in(client.post(there, {"password": PASSWORD}, follow=True).content.decode())
+
+
+def test_staff_make_a_key_whose_secret_is_shown_once(client_of, staff, acme, machines):
+    join(staff, acme)
+    client = confirmed(client_of(staff))
     given = shown(acme, environment=machines.uid, name="rack 7")
     page = client.post(PAGE, given)
     assert page.status_code == 200
@@ -73,7 +96,7 @@ def test_others_see_the_environments_and_no_key(
 
 def test_the_admin_makes_shows_and_revokes_keys(client_of, staff, acme, machines):
     join(staff, acme)
-    client = client_of(staff)
+    client = confirmed(client_of(staff))
     made = client.post(
         reverse("admin:workers_environmentkey_add"),
         {"environment": machines.pk, "name": "rack 7"},

@@ -1,0 +1,93 @@
+"""A session alone changes nothing with which its person signs in, and she is told of each change by mail."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.test import Client
+from django.urls import reverse
+
+from accounts.actions.service_accounts import create_service_account
+from accounts.actions.tokens import create_token
+from accounts.models import ApiToken, Organisation, User
+from tests.cast import PASSWORD
+
+NEW_PASSWORD = "an entirely new phrase"
+EMAIL = "/accounts/email/"
+
+
+@pytest.fixture
+def session(alice: User, client: Client) -> Client:
+    """Signed in, and the password was not typed for a while."""
+    EmailAddress.objects.create(user=alice, email=alice.email, primary=True, verified=True)
+    EmailAddress.objects.create(user=alice, email="second@example.org", verified=True)
+    client.force_login(alice)
+    return client
+
+
+def addresses() -> list[tuple[str, bool]]:
+    return list(EmailAddress.objects.order_by("pk").values_list("email", "primary"))
+
+
+@pytest.mark.parametrize("what", ["action_add", "action_primary", "action_remove"])
+def test_addresses_are_changed_only_once_the_password_was_typed(
+    alice: User, session: Client, what: str
+) -> None:
+    before = addresses()
+    email = "third@example.org" if what == "action_add" else "second@example.org"
+    asked = session.post(EMAIL, {what: "", "email": email})
+    assert asked["Location"].startswith(reverse("account_reauthenticate"))
+    assert addresses() == before
+
+    session.post(asked["Location"], {"password": PASSWORD}, follow=True)
+    assert addresses() != before, "it goes on where it was stopped"
+
+
+def test_a_change_of_the_password_is_mailed(
+    alice: User, session: Client, mailoutbox, settings
+) -> None:
+    settings.AGENTSITE_EMAIL_CONFIGURED = True
+    given = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
+    assert session.post("/accounts/password/change/", given).status_code == 302
+    [mail] = mailoutbox
+    assert mail.to == [alice.email]
+    assert "password has been changed" in mail.body
+    assert NEW_PASSWORD not in mail.body
+
+
+@pytest.mark.parametrize("sends", [False, True], ids=["no mails", "no mail server"])
+def test_a_change_that_cannot_be_mailed_is_made(
+    alice: User, session: Client, settings, sends: bool
+) -> None:
+    settings.AGENTSITE_EMAIL_CONFIGURED = sends
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    given = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
+    assert session.post("/accounts/password/change/", given).status_code == 302
+    alice.refresh_from_db()
+    assert alice.check_password(NEW_PASSWORD)
+
+
+def test_in_the_admin_a_session_alone_makes_and_replaces_no_token(
+    staff: User, alice: User, acme: Organisation, client: Client
+) -> None:
+    robot = create_service_account(actor=alice, organisation=acme, name="Nightly")
+    scopes = ["conversations:read"]
+    token = create_token(actor=alice, organisation=acme, name="x", scopes=scopes, user=robot).token
+    client.force_login(staff)
+    add = reverse("admin:accounts_apitoken_add")
+    replace = reverse("admin:accounts_apitoken_replace", args=[token.pk])
+    given = {"name": "ci", "user": robot.pk, "organisation": acme.pk, "scopes": scopes}
+    for address in (add, replace):
+        assert client.get(address).status_code == 200
+        asked = client.post(address, given)
+        assert asked["Location"].startswith(reverse("account_reauthenticate"))
+    assert ApiToken.objects.get() == token
+
+    there = client.post(add, given)["Location"]
+    answer = client.post(there, {"password": PASSWORD}, follow=True)
+    assert re.search(r"ags_[0-9a-f]{64}", answer.content.decode()), (
+        "it goes on where it was stopped"
+    )
