@@ -42,7 +42,7 @@ class WebhookEndpointQuerySet(models.QuerySet["WebhookEndpoint"]):
         )
 
     def manageable_by(self, user: User) -> Self:
-        """All for staff with the permission; else what the person sees."""
+        """Those that she switches and sends again: all for staff with the permission; else what she sees."""
         return self if has_staff_permission(user, CHANGE) else self.visible_to(user)
 
     def listening(self) -> Self:

@@ -6,11 +6,12 @@ import base64
 import socket
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import transaction
 
 from accounts import vault
 from accounts.actions.rotation import reseal_secrets
-from accounts.models import Role
+from accounts.models import Role, User
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound
 from tests.cast import join, make_user
 from webhooks import outbox
@@ -294,6 +295,27 @@ def test_who_manages_and_staff_may(request, name, change, acme, issued, delivery
     else:
         actor = request.getfixturevalue(name)
     change(actor, issued.endpoint, delivery)
+
+
+def test_staff_with_the_permission_switch_an_endpoint_and_take_none_over(acme, issued, delivery):
+    helper = make_user("helper", is_staff=True)
+    permission = Permission.objects.get(codename="change_webhookendpoint")
+    helper.user_permissions.add(permission)
+    actor = User.objects.get(pk=helper.pk)
+    with pytest.raises(NotFound):
+        actions.create_endpoint(actor=actor, organisation=acme, url=URL, event_types=["*"])
+    for change in (
+        lambda: actions.change_endpoint(
+            actor=actor, endpoint=issued.endpoint, url=URL + "/elsewhere", event_types=["*"]
+        ),
+        lambda: actions.rotate_secret(actor=actor, endpoint=issued.endpoint),
+        lambda: actions.remove_endpoint(actor=actor, endpoint=issued.endpoint),
+    ):
+        with pytest.raises(NotFound):
+            change()
+    assert WebhookEndpoint.objects.get().url == issued.endpoint.url
+    actions.disable_endpoint(actor=actor, endpoint=issued.endpoint)
+    actions.enable_endpoint(actor=actor, endpoint=issued.endpoint)
 
 
 def test_a_stranger_makes_none_and_a_member_is_told_who_may(acme, bob, mallory):
