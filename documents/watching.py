@@ -139,6 +139,7 @@ def _take(collection: Collection, root: int, file: File) -> bool:
             return False
         rows = Document.objects.select_for_update(of=("self",), no_key=True)
         document = rows.filter(collection=collection, name=file.path).first()
+        written = WAITS if document is not None else None
         if document is None:
             if collection.documents.count() >= settings.AGENTSITE_DOCUMENTS:
                 return False
@@ -153,10 +154,7 @@ def _take(collection: Collection, root: int, file: File) -> bool:
             document.state = Document.State.FAILED
             document.problem = "it is empty, too large or cannot be opened"
             document.problem_code = "unreadable"
-        if document.pk is None:
-            document.save()
-        else:
-            document.save(update_fields=WAITS)
+        document.save(update_fields=written)
         DocumentBody.objects.filter(document=document).delete()
         if data:
             DocumentBody.objects.create(document=document, data=data)
