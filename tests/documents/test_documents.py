@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import Membership
@@ -50,11 +50,11 @@ def added(alice, collection, data: bytes = HANDBOOK, name: str = "handbook.md") 
 
 
 @contextmanager
-def beside(statement: str, act: Callable[[], object]) -> Iterator[None]:
-    """Do something right before each statement that begins so."""
+def beside(statement: str, act: Callable[[], object], ends: str = "") -> Iterator[None]:
+    """Do something right before each statement that begins and ends so."""
 
     def wrapped(execute, sql, *given):
-        if sql.startswith(statement):
+        if sql.startswith(statement) and sql.endswith(ends):
             act()
         return execute(sql, *given)
 
@@ -372,6 +372,42 @@ def test_two_collections_at_once_are_not_one_too_many(alice, acme, settings, eve
         each.join()
     assert len(refused) == 1
     assert Collection.objects.count() == 1
+
+
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="there one waits for the other")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("everything", [False, True], ids=["document", "collection"])
+def test_what_is_deleted_while_its_passages_are_written_goes_with_all_of_them(
+    alice, shared, everything
+):
+    document = Document.objects.create(
+        collection=shared, name="a.md", state="reading", claimed_at=timezone.now()
+    )
+    written, deleting = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with transaction.atomic():
+            indexing._require_claim(document)
+            Passage.objects.create(document=document, edition=1, number=1, text="x", audience="")
+            written.set()
+            assert deleting.wait(30)
+        connection.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert written.wait(30)
+    # Whatever was looked at before, this is what waits for the writer.
+    with (
+        beside('DELETE FROM "documents_document"', deleting.set),
+        beside("SELECT", deleting.set, 'UPDATE OF "documents_document"'),
+    ):
+        if everything:
+            delete_collection(actor=alice, collection=shared)
+        else:
+            delete_document(actor=alice, document=document)
+    writer.join()
+    assert not Document.objects.exists()
+    assert not Passage.objects.exists()
 
 
 # --- who may --------------------------------------------------------------------------------------

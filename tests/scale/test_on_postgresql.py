@@ -25,6 +25,7 @@ SIDE_BY_SIDE = [
     "tests/workers/test_leavers.py",
     "tests/workers/test_revoked_keys.py",
     "tests/workers/test_work.py",
+    "tests/documents/test_documents.py::test_what_is_deleted_while_its_passages_are_written_goes_with_all_of_them",
 ]
 MONEY_AND_ANSWERS = [
     "tests/spending/test_budgets.py",
