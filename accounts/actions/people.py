@@ -36,7 +36,7 @@ def may_change(actor: User, user: User | None) -> bool:
 
 
 def save_account(*, actor: User, user: User, changed: Collection[str]) -> User:
-    """Store what staff changed in the form of an account; `changed` names the fields.
+    """Store what staff changed in the form of an account, and nothing else; `changed` names the fields.
 
     Raises Forbidden for a superuser's account, powers and what one signs in with, unless the actor is
     a superuser, and NotFound for one that is gone. An account that was closed stops working at once, and what
@@ -58,7 +58,12 @@ def save_account(*, actor: User, user: User, changed: Collection[str]) -> User:
                 user.is_active, user.deleting_since = held.is_active, held.deleting_since
         if user.is_active:
             user.deleting_since = None
-        user.save()
+        fields = User._meta.concrete_fields  # noqa: SLF001 - Django documents it
+        columns = {field.name for field in fields} & set(changed)
+        user.save(
+            update_fields=None if is_new else {*columns, "is_active", "deleting_since"},
+            force_insert=is_new,
+        )
         emit(
             Happening.ACCOUNT_CHANGED,
             actor=actor,

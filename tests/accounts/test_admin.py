@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission
 from django.test import RequestFactory
 from django.urls import reverse
 
-from accounts.actions.people import end_after_reset
+from accounts.actions.people import end_after_reset, save_account
 from accounts.actions.tokens import create_token
 from accounts.models import ApiToken, User
 from audit.models import AuditEntry
@@ -59,6 +59,19 @@ def test_staff_hand_out_no_powers_not_even_to_themselves(helper, alice, client_o
     assert not alice.is_staff
     assert alice.user_permissions.count() == 0
     assert helper.user_permissions.count() == own
+
+
+def test_a_form_that_was_read_before_takes_nothing_else_back(staff, alice):
+    read_before = User.objects.get(pk=alice.pk)
+    alice.set_password(NEW_PASSWORD)
+    alice.language = "de"
+    alice.save()
+
+    read_before.first_name = "Alice"
+    save_account(actor=staff, user=read_before, changed=["first_name", "user_permissions"])
+    alice.refresh_from_db()
+    assert (alice.first_name, alice.language) == ("Alice", "de")
+    assert alice.check_password(NEW_PASSWORD)
 
 
 def test_staff_neither_change_nor_delete_a_superuser(helper, staff, client_of):
