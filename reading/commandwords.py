@@ -38,7 +38,7 @@ _TOKEN = re.compile(
     r"""
       (?P<blank>[ \t]+)
     | (?P<strange>\#|<<|;;|\$(?=['"({\[])(?!\{[A-Za-z_][A-Za-z0-9_]*\}))
-    | (?P<redirect>&>>?|[0-9]*(?:>>|>&|>\||<>|<&|>|<))
+    | (?P<redirect>&>>?|[0-9]{0,9}(?:>>|>&|>\||<>|<&|>|<))
     | (?P<end>&&|\|\||\|&|[;|&\n])
     | (?P<plain>[\w./,:@%+=^-][\w./,:@%+=^\#-]*)
     | '(?P<single>[^'\0]*)'
@@ -64,7 +64,7 @@ def read(text: str) -> tuple[Simple, ...] | None:
         return None
     commands: list[tuple[list[Word], list[str]]] = [([], [])]
     word: list[Word] = []
-    target = False
+    leads = ""
     place = 0
     while place < len(text):
         found = _TOKEN.match(text, place)
@@ -73,33 +73,43 @@ def read(text: str) -> tuple[Simple, ...] | None:
             return None
         place = found.end()
         if kind in {"blank", "redirect", "end"}:
-            if kind == "redirect" and word and (is_digits(found[0][0]) or word[-1] is None):
-                return None  # part of the word, or a variable that takes the number
-            if word:
-                if not _ends(word, commands[-1], target=target):
-                    return None
-                word, target = [], False
-            if kind != "blank" and target:
+            if kind == "redirect" and word and (is_digits(found[0][0]) or _may_be_number(word)):
                 return None
-            target = target or kind == "redirect"
+            if word:
+                if not _ends(word, commands[-1], leads):
+                    return None
+                word, leads = [], ""
+            if kind != "blank" and leads:
+                return None
+            if kind == "redirect":
+                leads = found[0]
             if kind == "end":
                 commands.append(([], []))
         else:
             word.append(_value(kind, found))
-    if (word or target) and not _ends(word, commands[-1], target=target):
+    if (word or leads) and not _ends(word, commands[-1], leads):
         return None
     return tuple(Simple(tuple(words), tuple(targets)) for words, targets in commands if words)
 
 
-def _ends(parts: Sequence[Word], command: tuple[list[Word], list[str]], *, target: bool) -> bool:
-    """Put a word where it belongs; False for a target that is none or not known."""
+def _may_be_number(before: Sequence[Word]) -> bool:
+    """Whether what stands before a redirection may be the number that it opens, or a variable that takes
+    one; a number that is too long for that is a word again."""
+    return before[-1] is None or is_digits(_joined(before) or "")
+
+
+def _ends(parts: Sequence[Word], command: tuple[list[Word], list[str]], leads: str) -> bool:
+    """Put a word where it belongs, which is behind the redirection `leads` if there is one; False for a
+    target that is none or not known."""
     word = _joined(parts)
-    if not target:
+    if not leads:
         command[0].append(word)
-    elif parts and word is not None:
-        command[1].append(word)
-    else:
+        return True
+    if not parts or word is None:
         return False
+    if leads.endswith("&") and word.startswith("-") and parts != ["-"]:
+        return False  # `>&-` is whole: what stands behind it is a word of the command
+    command[1].append(word)
     return True
 
 

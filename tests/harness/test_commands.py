@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import string
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -17,7 +19,7 @@ from harness.rules import Level, LevelledRule
 from harness.tools import Effect, Tool
 from net.addresses import meant_by
 from reading.commandmatching import Match, occurs
-from reading.commandwords import LONGEST, read, simple_command
+from reading.commandwords import LONGEST, Word, read, simple_command
 from tests.patience import PATIENCE
 
 BASH = Tool(
@@ -148,6 +150,9 @@ def test_what_can_be_read_through_is_denied(command: str) -> None:
         "curl --engine ./x.so y",
         "curl -sK x",
         'cat "\\\\$(./x)"',
+        "git >&-push",
+        "git 2>& -push origin",
+        "git <&-push",
     ],
 )
 def test_what_cannot_be_read_asks(command: str) -> None:
@@ -847,6 +852,75 @@ def test_what_is_read_is_what_a_shell_reads(text: str) -> None:
         capture_output=True, env={"LC_ALL": "C.UTF-8"}, check=True, timeout=PATIENCE,
     )  # fmt: skip
     assert tuple(told.stdout.decode().split("\0")[:-1]) == words
+
+
+BEFORE = (
+    "",
+    "a",
+    "a1",
+    "2",
+    "12",
+    "3000000000",
+    "99999999999999999999",
+    "'1'",
+    "{v}",
+    "$v",
+    "a ",
+    "2 ",
+)
+REDIRECTIONS = (
+    ">",
+    ">>",
+    ">&",
+    ">|",
+    "<",
+    "<&",
+    "<>",
+    "&>",
+    "&>>",
+    "<<<",
+    ">&-",
+    "<&-",
+    ">&1>",
+    ">>&",
+    "&>|",
+)
+TARGETS = ("w", "1w", "1", "1-", "1-w", "-", "-w", "-1", "-2>w", "->w", "'-'w", "\"-w\"", "-''", "''-w",
+           "\\-w", "-\\w", "#w", "-#w", "3000000000", "1''")  # fmt: skip
+AFTER = ("", " push", ">w push", "\tpu''sh")
+TOLD = r"""
+exec 3<>/dev/null 12<>/dev/null
+probe() { printf '%s\0' "$#" "$@" >>told; }
+touch -- w 1w 1 1- 1-w -w -1 - 3000000000 '#w' -2
+while IFS= read -r -d '' text <&9; do
+    printf 'line\0' >>told
+    eval "probe $text" 2>/dev/null
+done 9<texts
+"""
+
+
+def test_what_stands_around_a_redirection_is_what_a_shell_reads(tmp_path: Path) -> None:
+    """In every form that can be read, the words of the command are those that bash hands to it."""
+    read_here: list[tuple[str, list[tuple[Word, ...]]]] = []
+    forms = itertools.product(BEFORE, REDIRECTIONS, [""], TARGETS, [" push"])
+    more = itertools.product(["", "a "], REDIRECTIONS, ["", " "], TARGETS, AFTER)
+    for parts in dict.fromkeys((*forms, *more)):
+        commands = read(f"probe {''.join(parts)}")
+        if commands is not None and all(None not in each.words for each in commands):
+            own = [each.words[1:] for each in commands if each.words[0] == "probe"]
+            read_here.append(("".join(parts), own))
+    (tmp_path / "texts").write_text("".join(f"{text}\0" for text, _words in read_here))
+    subprocess.run(
+        ["/bin/bash", "--norc", "-c", TOLD], cwd=tmp_path, check=True, timeout=PATIENCE,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    told = (tmp_path / "told").read_text().split("line\0")[1:]
+    assert len(told) == len(read_here)
+    for (text, own), one in zip(read_here, told, strict=True):
+        if one:  # it was a command to bash as well
+            count, *words = one.split("\0")[:-1]
+            assert (text, [tuple(words)], count) == (text, own, str(len(words)))
+    assert sum(map(bool, told)) > 1_000
 
 
 @given(st.text(max_size=200) | SIGNS)
