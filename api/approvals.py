@@ -35,6 +35,7 @@ def approval_row(row: Approval) -> dict[str, Any]:
         "conversation_id": row.conversation.uid,
         "tool_use_id": row.call_uid,
         "tool": row.tool,
+        "host": row.host,
         "input": row.effective_input,
         "reason": row.reason,
         "risk": row.risk,

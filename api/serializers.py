@@ -345,6 +345,9 @@ class ApprovalRow(serializers.Serializer[Any]):
     conversation_id = serializers.CharField()
     tool_use_id = serializers.CharField()
     tool = serializers.CharField()
+    host = serializers.CharField(
+        allow_blank=True, help_text="The machine that it goes to, of a tool of an MCP server."
+    )
     input = serializers.DictField(help_text="What it would run with, or ran with.")
     reason = serializers.CharField(help_text="Why it waits.")
     risk = serializers.ChoiceField(choices=["low", "medium", "high"])

@@ -173,7 +173,7 @@ def items(user: User, approvals: Sequence[Approval]) -> list[Item]:
 
 def _alike_together(shown: Sequence[Item]) -> list[Item]:
     """Identical calls one behind the other, where the first of them stands."""
-    groups: dict[tuple[str, str], list[Item]] = {}
+    groups: dict[tuple[str, str, str], list[Item]] = {}
     for item in shown:
         groups.setdefault(_asked(item), []).append(item)
     return [
@@ -183,8 +183,13 @@ def _alike_together(shown: Sequence[Item]) -> list[Item]:
     ]
 
 
-def _asked(item: Item) -> tuple[str, str]:
-    return item.approval.tool, item.approval.effective_sha256
+def _asked(item: Item) -> tuple[str, str, str]:
+    return asked_for(item.approval)
+
+
+def asked_for(approval: Approval) -> tuple[str, str, str]:
+    """What of two calls is the same where they ask for exactly the same."""
+    return approval.tool, approval.host, approval.effective_sha256
 
 
 def _is_open(item: Item) -> bool:

@@ -533,6 +533,7 @@ def _question_of(call: OpenCall, tool: Tool, ruling: Ruling, history: History) -
         effect=tool.effect.value,
         may_be_settled=False,
         turn=history.turn.uid,
+        host=tool.host,
     )
     return Entry.of(ApprovalRequested(tool_use_id=call.uid, reason=ruling.question, terms=terms))
 

@@ -93,11 +93,11 @@ class _Ask:
     taint: bool = False
 
     @classmethod
-    def put(cls, terms: AskTerms) -> _Ask:
+    def put(cls, terms: AskTerms, words: str = "") -> _Ask:
         """The question that was put on these terms, whatever asks by now."""
         return cls(
             level_named(terms.level),
-            "It was asked about, and nobody has answered yet.",
+            words or "It was asked about, and nobody has answered yet.",
             terms.options.model_copy(update={"strict": not terms.may_be_settled}),
             terms.rule,
             terms.tainted and terms.effect == Effect.OUTSIDE.value,
@@ -162,8 +162,9 @@ class Policy:
         """Deny wins, then asking; a person's answer settles only what asks.
 
         `asked` are the terms of the question that was put about this call, which `decision` answers.
-        Where more is demanded by now, the answer does not do and the verdict is to ask anew. Where
-        less is, the question still stands: only an answer, or a permission that covers it, ends it.
+        Where more is demanded by now, or the call would go to another machine, the answer does not do and
+        the verdict is to ask anew. Where less is, the question still stands: only an answer, or a permission
+        that covers it, ends it.
         """
         if tool is None:
             return Judgement(Verdict.DENY, f"There is no tool called {name}.")
@@ -174,6 +175,8 @@ class Policy:
             return refusal
         asks = [_Ask(Level.TOOL, UNKNOWN, _EVERY_TIME)] if unknown else []
         asks += self._asks(tool, state, given)
+        if moved := asked is not None and _moved(tool, asked):
+            asks.append(_Ask.put(asked, moved))
         grants = [
             held for held in self._allowing(tool.name, given) if _holds(held.grant, tool, state)
         ]
@@ -185,7 +188,7 @@ class Policy:
             return _answered(decision, given, question, asked)
         if question is not None:
             return question
-        if asked is not None:
+        if asked is not None and not moved:
             put = _Ask.put(asked)
             if not any(_settles(held.grant, put) for held in grants):
                 level = level_named(asked.level)
@@ -371,6 +374,14 @@ def _holds_back(rule: ToolRule, tool: Tool) -> bool:
     )
 
 
+def _moved(tool: Tool, asked: AskTerms) -> str:
+    """That the call would go elsewhere than people were asked about, in words; empty: it would not."""
+    if asked.host == tool.host:
+        return ""
+    before, now = (f"to {host}" if host else "nowhere else" for host in (asked.host, tool.host))
+    return f"When it was asked about, {tool.name} led {before}; now it leads {now}."
+
+
 def _holds(grant: Grant | None, tool: Tool, state: Situation) -> bool:
     if grant is None or grant.host != tool.host:
         return False
@@ -416,6 +427,9 @@ def _answered(
     if decision.input_sha256 and decision.input_sha256 != input_hash(given):
         words = "A person allowed this call with another input than it has now; ask again."
         return Judgement(Verdict.DENY, words)
+    if question is not None and question.terms and asked and question.terms.host != asked.host:
+        words = f"It was allowed before, but it would go elsewhere now. {question.reason}"
+        return replace(question, reason=words)
     if question is not None and (more := _demanded_beyond(question.terms, decision, asked)):
         wanted = " and ".join(CONDITIONS[name] for name in more)
         words = f"It was allowed before, but now this takes {wanted}. {question.reason}"

@@ -128,7 +128,13 @@ def _decision(row: Approval) -> Asked | None:
     shown = visible_json(row.effective_input, indent=1)
     if len(shown) > MOST_SHOWN:
         return None
-    words = [_("The agent wants to use %(tool)s:") % {"tool": row.tool}, shown]
+    wanted = _("The agent wants to use %(tool)s:") % {"tool": row.tool}
+    if row.host:
+        wanted = _("The agent wants to use %(tool)s at %(host)s:") % {
+            "tool": row.tool,
+            "host": row.host,
+        }
+    words = [wanted, shown]
     if row.reason:
         words.append(row.reason)
     schema = {

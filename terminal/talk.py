@@ -13,7 +13,7 @@ from harness.errors import Declined
 from harness.events import WAITS_ELSEWHERE
 
 from .door import Door, Row, Stored
-from .screen import Screen
+from .screen import Screen, printable
 
 Prompt = Callable[[str], str]
 """Asks for one line; raises EOFError at the end of input and KeyboardInterrupt at Ctrl+C."""
@@ -61,6 +61,8 @@ class Talk:
         self._prompt = prompt
         self._seen = ""
         self._calls: dict[str, Row] = {}
+        self._hosts: dict[str, str] = {}
+        """The machine that a call goes to, by its id, as it was asked about last."""
 
     def say(self, text: str) -> Ending:
         """Post a message and follow until everything that was sent is answered."""
@@ -107,6 +109,10 @@ class Talk:
             self._seen = event["id"]
             if event["type"] in {"agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"}:
                 self._calls[event["id"]] = event
+                # The second is its name on the wire of `/v1`.
+                self._hosts[event["id"]] = event.get("host") or event.get("x_host") or ""
+            if event["type"] == "x.approval_requested":
+                self._hosts[event["tool_use_id"]] = event["terms"]["host"]
             if event["type"] == "session.status_terminated":
                 return None
             if _waits_for_worker(event):
@@ -124,9 +130,12 @@ class Talk:
             name = call.get("name", uid)
             if call:
                 self._screen.whole(call["input"])
+            where = f" at {printable(host)}" if (host := self._hosts.get(uid)) else ""
             answer = ""
             while not answer:
-                answer = prompt(f"Allow {name}? [y]es, [n]o, or the reason for a no: ").strip()
+                answer = prompt(
+                    f"Allow {name}{where}? [y]es, [n]o, or the reason for a no: "
+                ).strip()
             allow = answer.lower() in {"y", "yes"}
             reason = "" if allow or answer.lower() in {"n", "no"} else answer
             try:

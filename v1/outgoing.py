@@ -260,7 +260,8 @@ def _body(event: EventValue, ours: bool) -> Wire | None:
             return {**shown, "x_name": event.name}
         case AgentMcpToolUse():
             bare = event.name.removeprefix(f"mcp__{event.mcp_server_name}__")
-            return {**_call(event), "name": bare, "mcp_server_name": event.mcp_server_name}
+            shown = {**_call(event), "name": bare, "mcp_server_name": event.mcp_server_name}
+            return {**shown, "x_host": event.host} if event.host else shown
         case AgentCustomToolUse():
             shown = {"name": event.name, "input": event.input, "session_thread_id": None}
             return {**shown, "x_of_front_end": True} if event.of_front_end else shown

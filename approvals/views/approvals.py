@@ -26,7 +26,6 @@ from approvals.suggestions import cover_of
 from approvals.surroundings import steps_before
 from chat.views.answers import done, safe_next
 from harness.errors import Declined, Invalid, NotFound
-from harness.patterns import input_hash
 from wire.givenjson import read_given
 
 MOST_AT_ONCE = 50
@@ -170,7 +169,7 @@ def decide_many(request: SignedInRequest) -> HttpResponse:
             hint=_("Decide on fewer at a time."),
         )
     found = [approvalqueue.find(request.user, uid) for uid in dict.fromkeys(uids)]
-    if len({(one.tool, input_hash(one.effective_input)) for one in found}) > 1:
+    if len({approvalqueue.asked_for(one) for one in found}) > 1:
         raise Invalid(
             _("The chosen calls are not the same."),
             field="approval",

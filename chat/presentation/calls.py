@@ -307,6 +307,8 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
         match row.value:
             case ApprovalRequested() as request:
                 card.round += 1
+                if card.server and not started:
+                    card.host = visible(request.terms.host)
                 # What no worker had heard of is taken back by asking anew.
                 handed = False
                 if not answered and not started:

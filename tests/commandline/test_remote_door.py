@@ -96,6 +96,30 @@ def play() -> Iterator[Play]:
         server.server_close()
 
 
+def test_a_person_is_asked_about_a_call_with_the_machine_that_it_goes_to(play: Play):
+    use = event(
+        "u",
+        "agent.mcp_tool_use",
+        name="send",
+        mcp_server_name="crm",
+        input={},
+        x_host="crm.example",
+    )
+    rest = event(
+        "r", "session.status_idle", stop_reason={"type": "requires_action", "event_ids": ["u"]}
+    )
+    asked: list[str] = []
+
+    def prompt(words: str) -> str:
+        asked.append(words)
+        raise EOFError
+
+    talk = Talk(play([], [[use, rest]]), Screen(as_json=True), "sesn_1", prompt)
+
+    assert talk.follow() is Ending.WAITS
+    assert asked == ["Allow send at crm.example? [y]es, [n]o, or the reason for a no: "]
+
+
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("terminal.remote.PAUSES", (0.0,) * 3)

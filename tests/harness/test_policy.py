@@ -403,6 +403,37 @@ def test_a_permission_in_advance_ends_a_question_only_where_it_covers_it_as_it_w
     assert judged(met, asked=every_time).verdict is Verdict.ASK
 
 
+HERE, THERE = "here.example", "there.example"
+
+
+def test_a_yes_to_a_call_at_one_machine_is_none_to_the_same_call_at_another() -> None:
+    """Whether rules ask about it still or not: the server of that name was pointed elsewhere meanwhile."""
+    moved = tool("send", Effect.OUTSIDE, host=THERE)
+    asked = AskTerms(level="organisation", host=HERE, two_people=True)
+    for asking in ((), (at(Level.ORGANISATION, ASK),)):
+        again = judged(*asking, used=moved, asked=asked, decision=answer({"command": "ls"}))
+
+        assert again.verdict is Verdict.ASK
+        assert again.terms is not None
+        assert (again.terms.host, again.terms.two_people) == (THERE, True)
+        assert again.reason.startswith("It was allowed before, but it would go elsewhere now.")
+        assert HERE in again.reason
+        settled = judged(*asking, used=moved, asked=again.terms, decision=answer({"command": "ls"}))
+        assert settled.verdict is Verdict.ALLOW
+
+
+def test_a_question_about_one_machine_is_put_anew_about_the_one_that_the_call_goes_to_now() -> None:
+    moved, asked = tool("send", Effect.OUTSIDE, host=THERE), AskTerms(host=HERE)
+
+    waits = judged(used=moved, asked=asked)
+
+    assert (waits.verdict, waits.terms and waits.terms.host) == (Verdict.ASK, THERE)
+    covered = LevelledRule(rule(ALLOW), Level.ORGANISATION, "", Grant(Level.DEPLOYMENT, host=THERE))
+    assert judged(covered, used=moved, asked=asked).verdict is Verdict.ALLOW
+    refused = UserToolConfirmation(tool_use_id="call", result="deny")
+    assert judged(used=moved, asked=asked, decision=refused).verdict is Verdict.DENY
+
+
 def test_that_nobody_answered_in_time_is_told_as_that() -> None:
     late = UserToolConfirmation(tool_use_id="call", result="deny", expired=True)
 

@@ -31,12 +31,13 @@ from harness.events import (
     SpanToolStart,
     UserDefineOutcome,
     UserInterrupt,
+    UserToolConfirmation,
     know,
 )
 from harness.grading import record_of
 from harness.history import Entry, History
 from harness.hooks import About, Ruling
-from harness.tools import Effect
+from harness.tools import Effect, Tool
 from hooks.asking import Held, ask
 from hooks.events import HookAnswer, HooksAnswered
 from hooks.installed import Answer, Where
@@ -114,6 +115,32 @@ def prompts(bench: Bench) -> list[str]:
 
 def told(bench: Bench, point: str) -> list[HooksAnswered]:
     return [event for event in bench.events(HooksAnswered) if event.point == point]
+
+
+async def test_a_yes_to_what_a_hook_asks_about_counts_at_the_machine_it_was_asked_for_alone():
+    sent: list[str] = []
+
+    def send(host: str) -> Tool:
+        return make_tool("send", noting(sent), effect=Effect.OUTSIDE, host=host)
+
+    for moves in (False, True):
+        asking = Port([hook(says(Answer("ask", "Look first.")), "tool.before")])
+        provider = scripted(reply(call("send", text="x")), reply("Done."))
+        bench = Bench(provider, [send("here.example")], hooks=asking)
+        await bench.run(said("Send it."))
+        (asked,) = bench.entries(ApprovalRequested)
+        assert asked.event.terms.host == "here.example"
+        if moves:
+            bench.tools = [send("there.example")]
+        yes = UserToolConfirmation(tool_use_id=asked.event.tool_use_id, result="allow")
+        await bench.run(yes)
+        assert sent == ["x"]
+        if moves:
+            anew = bench.events(ApprovalRequested)[1]
+            assert (anew.tool_use_id, anew.terms.host) == (yes.tool_use_id, "there.example")
+            assert "there.example" in anew.reason
+            await bench.run(yes)
+            assert sent == ["x", "x"]
 
 
 async def test_a_check_of_an_outcome_that_a_hook_holds_back_is_not_run_and_fails():
