@@ -1,7 +1,8 @@
 """Answers the calls of a step: judged, announced, run together, each result stored as it comes.
 
 Reads and calls that reach outside run side by side; calls that write the workspace run one after
-another in call order, so that two edits of one file cannot lose one. Judging is `policy`'s, running
+another in call order, so that two edits of one file cannot lose one, and each is judged when its turn has
+come: by the rules of then, and with what the one before it brought. Judging is `policy`'s, running
 and containing one call is `tools.perform`'s.
 """
 
@@ -221,11 +222,13 @@ class Calls:
         What was judged is stored only if nobody said anything meanwhile: else it is judged again, with
         her word. Returns early when a person interrupts; unfinished calls are then left for `stop`.
         """
-        await self.kit.refresh_rules()
         while not self.history.interrupt:
+            await self.kit.refresh_rules()
             refused, asked, allowed = await self._judged(self.history.awaited())
             if refused or asked:
                 await self.append_if_unchanged(*refused, *asked)
+            elif allowed and await self._made_ready_for(allowed):
+                continue  # that may have taken long
             elif not allowed or await self._run(allowed):
                 return
 
@@ -343,21 +346,42 @@ class Calls:
 
     async def _run(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
         """False, with nothing run, where somebody has said something since they were judged."""
-        await self._ready_for_writing(calls)
-        if not await self._tell_start(calls):
+        later = [pair for pair in calls if _has_grace(pair[1])][1:]
+        put_off = {call.uid for call, _tool in later}
+        begun = [pair for pair in calls if pair[0].uid not in put_off]
+        if not await self._tell_start(begun):
             return False
-        tasks = [asyncio.ensure_future(self._perform(call, tool)) for call, tool in calls]
+        tasks = [
+            asyncio.ensure_future(
+                self._perform_in_order(call, tool, later)
+                if _has_grace(tool)
+                else self._perform(call, tool)
+            )
+            for call, tool in begun
+        ]
         if await first_of_all(tasks, self.signal):
-            await self._wind_down(calls, tasks)
+            await self._wind_down(begun, tasks)
         for task in tasks:
             if not task.cancelled():
                 task.result()
         return True
 
+    async def _perform_in_order(
+        self, call: OpenCall, tool: Tool, later: Sequence[tuple[OpenCall, Tool]]
+    ) -> None:
+        """The call, and behind it those of `later` that may still run then."""
+        await self._perform(call, tool)
+        for each, _tool in later:
+            try:
+                await self._settle(each.uid)
+            except PutDown:
+                continue  # a person is asked about it, or it is left for `stop`
+
     async def _tell_start(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
         """That they are about to run is stored before any of them runs; or nothing is, see `_run`."""
+        told, self._untold = self._untold, []
         stored = await self.append_if_unchanged(
-            *map(Entry.of, self._untold),
+            *map(Entry.of, told),
             *(
                 Entry.of(
                     SpanToolStart(
@@ -369,13 +393,17 @@ class Calls:
                 for call, tool in calls
             ),
         )
-        if stored:
-            self._untold.clear()
+        if not stored:
+            self._untold = [*told, *self._untold]
         return stored
 
-    async def _ready_for_writing(self, calls: Sequence[tuple[OpenCall, Tool]]) -> None:
-        if any(tool.may_write for _call, tool in calls):
-            self._untold += await self.before_writing()
+    async def _made_ready_for(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
+        """Whether something was done, so that they are to be judged anew."""
+        if not any(tool.may_write for _call, tool in calls):
+            return False
+        before = self._readied
+        self._untold += await self.before_writing()
+        return self._readied != before
 
     async def before_writing(self) -> Sequence[Event]:
         """Makes ready for the turn's first writing, whoever does it; what is to be told of that."""
@@ -488,13 +516,15 @@ class Calls:
         while (call := self.history.open_call(uid)) is not None:
             if self.history.interrupt or self.history.is_blocked(call):
                 raise PutDown
+            await self.kit.refresh_rules()
             refused, asked, allowed = await self._judged([call])
             if refused or asked:
                 await self.append_if_unchanged(*refused, *asked)
                 continue
             if not allowed:
                 raise PutDown
-            await self._ready_for_writing(allowed)
+            if await self._made_ready_for(allowed):
+                continue
             if await self._tell_start(allowed):
                 await self._perform(*allowed[0])
 

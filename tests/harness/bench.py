@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from harness.kit import BeforeWriting, Evidence, Kit, Signal
 from harness.loop import Loop
 from harness.outcomechecks import CheckRunner
 from harness.ports import LiveBlock
+from harness.rules import LevelledRule
 from harness.tools import Effect, Tool, ToolContext
 from providers.scripted import Scripted
 from reading.hostnames import as_written
@@ -111,6 +112,7 @@ class Bench:
     before_writing: BeforeWriting | None = None
     reply_seconds: float = 3600.0
     hooks: Hooks | None = None
+    read_rules: Callable[[], Awaitable[Sequence[LevelledRule]]] | None = None
     model: str = "scripted"
 
     @property
@@ -130,6 +132,7 @@ class Bench:
             before_writing=self.before_writing,
             reply_seconds=self.reply_seconds,
             hooks=self.hooks,
+            read_rules=self.read_rules,
         )
         if self.clock:
             kit.clock = self.clock
