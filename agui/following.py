@@ -41,11 +41,10 @@ from harness.events import (
     SubagentEnded,
     SubagentStarted,
     UserMessage,
-    UserToolConfirmation,
 )
 from harness.frontends import FrontEnd
 from harness.ids import derived_conversation_id
-from programs.actions.sending import Input, Sent, send_events
+from programs.actions.sending import Decided, Input, Sent, send_events
 from v1.door import READ
 from v1.outgoing import Wire
 from v1.stream import AT_ONCE, News
@@ -133,7 +132,7 @@ class Run:
                 sent = _say(caller, held, message, along, key, still_open, steered=bool(given))
             elif body.resume:
                 inputs = inputs_of(held, body.resume, still_open)
-                if any(isinstance(one, UserToolConfirmation) for one in inputs):
+                if any(isinstance(one, Decided) for one in inputs):
                     require_scope(caller, TokenScope.APPROVALS_DECIDE)
                 sent = send_events(actor=caller.user, conversation=held, events=inputs, key=key)
                 # A call that needs two people's consent is still open after the first one's.

@@ -33,7 +33,8 @@ from harness.events import (
     UserToolConfirmation,
 )
 from harness.faults import place
-from programs.actions.sending import Input
+from programs.actions.sending import Decided, Input
+from reading.digits import number_of
 from reading.wholetext import json_of
 from tools_app.questions import TOOL as QUESTIONS
 from tools_app.questions import Answer, answer_text, checked, questions_of
@@ -206,13 +207,17 @@ def inputs_of(
     asked_anew = {interrupt.tool_call_id for interrupt in still_open if interrupt.id not in given}
     inputs: list[Input] = []
     for number, answer in enumerate(answers):
-        call_uid = answer.interrupt_id.partition(ROUND)[0]
+        call_uid, _dot, number_of_round = answer.interrupt_id.partition(ROUND)
         if call_uid in asked_anew:
             raise Conflict(
                 _("%(id)s was asked for again since.") % {"id": answer.interrupt_id},
                 hint=_("Answer the interrupt that is open now."),
             )
-        inputs.append(_input(conversation, call_uid, answer, place("resume", number, "payload")))
+        given_to = _input(conversation, call_uid, answer, place("resume", number, "payload"))
+        if isinstance(given_to, UserToolConfirmation):
+            inputs.append(Decided(given_to, seen_round=number_of(number_of_round or "1") or 0))
+        else:
+            inputs.append(given_to)
     return inputs
 
 

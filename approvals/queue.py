@@ -211,12 +211,13 @@ class Seen:
     """Which question a page showed: what an answer from it is bound to."""
 
     input_hash: str = ""
-    round: int | None = None
+    round: int = 0
+    """0, of no question: nothing is allowed by an answer that says neither."""
 
     @classmethod
     def of(cls, input_hash: str, number: str) -> Seen:
-        """`number` as a form has it; what is none says nothing of the question."""
-        return cls(input_hash, number_of(number))
+        """`number` as a form has it."""
+        return cls(input_hash, number_of(number) or 0)
 
 
 def seen_by_uid(shown: Iterable[str]) -> dict[str, Seen]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import orjson
 from django.utils.translation import gettext as _
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from conversations.actions.answering import MOST_TOGETHER, REASON_LIMIT
 from live.arriving import Closed, Piece, Snapshot
@@ -170,7 +170,7 @@ class Retry(_Incoming):
 
 class Decide(_Incoming):
     """`shown` is the hash of the arguments on the card, `round` the number of its question: a call is
-    allowed as it was seen, or not at all. Without them, as the agent asked for it."""
+    allowed as it was seen, or not at all. To deny it takes neither."""
 
     type: Literal["decide"] = "decide"
     call: Uid
@@ -179,6 +179,12 @@ class Decide(_Incoming):
     shown: Annotated[str, Field(max_length=64)] = ""
     round: Annotated[int, Field(ge=1)] | None = None
     key: Key | None = None
+
+    @model_validator(mode="after")
+    def _require_what_was_seen(self) -> Self:
+        if self.allow and not (self.shown and self.round):
+            raise ValueError("what is allowed is what was shown: say shown and round")
+        return self
 
 
 class ShownCall(BaseModel):

@@ -53,7 +53,6 @@ of_conversation = [
     path("events/<id:event_uid>/feedback/", branches.feedback, name="feedback"),
     path("stop/", messages.stop, name="stop"),
     path("retry/", messages.retry, name="retry"),
-    path("calls/<id:call_uid>/decide/", messages.decide, name="decide"),
     path("calls/answer/", outside.answer, name="answer"),
     path("feature/", changes.feature, name="feature"),
     path("model/", choosing.model, name="model"),

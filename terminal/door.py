@@ -70,8 +70,10 @@ class Door(Protocol):
         allow: bool,
         reason: str = "",
         edited: dict[str, Any] | None = None,
+        read_to: str = "",
     ) -> None:
-        """`edited`: what the call shall run with in place of what the agent asked for."""
+        """`edited`: what the call shall run with in place of what the agent asked for; `read_to`: the last
+        event that whoever answers has read, so that this answers no question from after it."""
 
     def set_aside(self, uid: str, event: str) -> None:
         """Go on without a message or a result that a model service refuses."""

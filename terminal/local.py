@@ -132,6 +132,7 @@ class LocalDoor:
         allow: bool,
         reason: str = "",
         edited: dict[str, Any] | None = None,
+        read_to: str = "",
     ) -> None:
         decide_call(
             actor=self._person,
@@ -140,6 +141,7 @@ class LocalDoor:
             allow=allow,
             reason=reason,
             edited_input=edited,
+            read_to=read_to,
         )
 
     def set_aside(self, uid: str, event: str) -> None:

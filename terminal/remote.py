@@ -77,6 +77,7 @@ class RemoteDoor:
         allow: bool,
         reason: str = "",
         edited: dict[str, Any] | None = None,
+        read_to: str = "",
     ) -> None:
         answer: Any = {
             "type": "user.tool_confirmation",
@@ -87,6 +88,8 @@ class RemoteDoor:
             answer["deny_message"] = reason
         if edited is not None:
             answer["x_edited_input"] = edited
+        if read_to:
+            answer["x_read_to"] = read_to
         self._declining(lambda: self._sessions.events.send(uid, events=[answer]))
 
     def set_aside(self, uid: str, event: str) -> None:

@@ -139,7 +139,8 @@ class Talk:
             allow = answer.lower() in {"y", "yes"}
             reason = "" if allow or answer.lower() in {"n", "no"} else answer
             try:
-                self._door.decide(self._uid, uid, allow=allow, reason=reason)
+                read = rest["id"]
+                self._door.decide(self._uid, uid, allow=allow, reason=reason, read_to=read)
             except Declined as declined:
                 # Somebody else was quicker, say; the log tells what holds.
                 self._screen.note(f"! {declined.message}")
@@ -147,7 +148,8 @@ class Talk:
     def _say_what_waits(self, rest: Row) -> None:
         for uid in rest["stop_reason"]["event_ids"]:
             name = self._calls.get(uid, {}).get("name", "a call")
-            self._screen.note(f"{name} waits for a decision: agent approve {self._uid} {uid}")
+            how = f"agent approve {self._uid} {uid} --read-to {rest['id']}"
+            self._screen.note(f"{name} waits for a decision: {how}")
 
     def _take_feedback(self) -> bool:
         """What to tell the agent at once; false to stop it and leave."""

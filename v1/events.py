@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import Q
@@ -15,8 +16,8 @@ from rest_framework.response import Response
 from accounts.api.scopes import require_scope
 from accounts.models import TokenScope
 from conversations.models import Conversation, Event
-from harness.events import AgentToolUse, UserToolConfirmation
-from programs.actions.sending import Input, send_events
+from harness.events import AgentToolUse
+from programs.actions.sending import Decided, Input, send_events
 from wire.fieldnames import written
 from wire.ids import thread_id
 
@@ -125,14 +126,15 @@ class Events(Door):
 
 def _in_our_words(conversation: Conversation, value: Input) -> Input:
     """What a person changed a call's input into may speak of it as it was shown, in public words."""
-    if not isinstance(value, UserToolConfirmation) or value.edited_input is None:
+    if not isinstance(value, Decided) or value.answer.edited_input is None:
         return value
-    calls = Event.objects.filter(conversation__owner=conversation.owner_id, uid=value.tool_use_id)
+    answer = value.answer
+    calls = Event.objects.filter(conversation__owner=conversation.owner_id, uid=answer.tool_use_id)
     call = calls.filter(type="agent.tool_use").first()
     if call is None or not isinstance(call.value, AgentToolUse):
         return value
-    edited = our_input(call.value.name, value.edited_input)
-    return value.model_copy(update={"edited_input": edited})
+    edited = our_input(call.value.name, value.answer.edited_input)
+    return replace(value, answer=answer.model_copy(update={"edited_input": edited}))
 
 
 def events_page(conversation: Conversation, request: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from harness.events import (
 )
 from harness.faults import place
 from harness.grading import ITERATIONS, MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC
-from programs.actions.sending import Input
+from programs.actions.sending import Decided, Input
 from tools_app.textfiles import decode
 from wire.ids import conversation_uid
 
@@ -94,6 +94,8 @@ class ConfirmationBody(Body):
     session_thread_id: str | None = None
     x_edited_input: dict[str, Any] | None = None
     """Ours: what the call shall run with in place of what the agent asked for."""
+    x_read_to: str | None = Field(default=None, max_length=60)
+    """Ours: the last event of the call's own log that was read. Asked about anew since, it is not allowed."""
 
 
 class CustomResultBody(Body):
@@ -191,12 +193,13 @@ def to_input(event: Event, caller: Caller) -> Input:
                     field="x_edited_input",
                     hint=_("Leave it out, or allow the call."),
                 )
-            return UserToolConfirmation(
+            answer = UserToolConfirmation(
                 tool_use_id=event.tool_use_id,
                 result=event.result,
                 deny_message=event.deny_message,
                 edited_input=event.x_edited_input,
             )
+            return Decided(answer, read_to=event.x_read_to or "")
         case CustomResultBody():
             return UserCustomToolResult(
                 custom_tool_use_id=event.custom_tool_use_id,

@@ -69,8 +69,8 @@ def decide_approval(
 ) -> Approval:
     """Answer a waiting call; the approval as it is afterwards.
 
-    `input_hash` is that of the input the actor saw (`Approval.effective_sha256`), and `seen_round` that of
-    the question, where the door can tell: who allows a call allows exactly this. Denying needs
+    `input_hash` is that of the input the actor saw (`Approval.effective_sha256`), and `seen_round` the
+    number of the question (`Approval.round`): who allows a call allows exactly this. Denying needs
     neither. `edited_input` has the call run with it instead; it must fit the tool's schema, and rules
     that deny still hold. A `scope` beyond `once` saves the rule that `grants.proposed_rule` shows, for
     exactly this input or, with a `pattern`, for what that covers.
@@ -282,7 +282,7 @@ def _require_entitled(actor: User, held: Approval) -> None:
 
 
 def _require_same_question(held: Approval, answer: Answer) -> None:
-    if answer.seen_round is not None and answer.seen_round != held.round:
+    if answer.seen_round != held.round:
         raise AskedAnew(
             _("This call was asked about anew since: %(reason)s") % {"reason": held.reason},
             hint=_("Look at the call as it is now, and answer again."),

@@ -13,7 +13,7 @@ from accounts.models import User
 from approvals.projection import approval_of
 from conversations.actions.own import decidable_conversation
 from conversations.models import Conversation, Event
-from harness.errors import AgentError, AskedAnew, NotFound, NotWaiting
+from harness.errors import AgentError, AskedAnew, Invalid, NotFound, NotWaiting
 from harness.events import ANSWERS
 
 from .approvals import answer_as_shown
@@ -28,19 +28,21 @@ def decide_call(
     reason: str = "",
     shown: str = "",
     seen_round: int | None = None,
+    read_to: str = "",
     edited_input: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> Event:
     """See `conversations.actions.deciding`. Goes through `decide_approval`, whose errors it raises.
 
-    Where no `seen_round` says which question is answered, it is the one that the conversation rests with:
-    raises AskedAnew where it was asked anew since, of which nobody was told yet.
+    Where no `seen_round` says which question is answered, it is the one that stood in the log up to the
+    event `read_to`; with neither, the one that the conversation rests with. Raises AskedAnew where it was
+    asked anew since, and Invalid for a `read_to` that is no event of the conversation.
     """
     subject = call_uid.replace("\0", "")  # one of the databases cannot look for it
     with transaction.atomic():
         held = decidable_conversation(actor, conversation)
         approval = approval_of(held, subject)
-        untold = approval is not None and approval.round > 1 and _is_untold(held, subject)
+        untold = approval is not None and approval.round > 1 and _is_untold(held, subject, read_to)
     if approval is None:
         raise _no_question(held, subject)
     if seen_round is None and untold:
@@ -60,11 +62,21 @@ def decide_call(
     )
 
 
-def _is_untold(held: Conversation, subject: str) -> bool:
-    """Whether it was asked since the conversation last said what it waits for."""
+def _is_untold(held: Conversation, subject: str, read_to: str) -> bool:
+    """Whether it was asked since `read_to`, or since the conversation last said what it waits for."""
     log = Event.objects.filter(conversation=held)
-    asked = log.filter(subject=subject, type="x.approval_requested").aggregate(at=Max("seq"))["at"]
-    return not log.filter(type="session.status_idle", seq__gt=asked or 0).exists()
+    anew = log.filter(subject=subject, type="x.approval_requested")
+    asked = anew.aggregate(at=Max("seq"))["at"] or 0
+    if not read_to:
+        return not log.filter(type="session.status_idle", seq__gt=asked).exists()
+    read = log.filter(uid=read_to.replace("\0", "")).first()
+    if read is None:
+        raise Invalid(
+            _("This is no event of the conversation of this call."),
+            field="read_to",
+            hint=_("Give the id of the last event that was read, or leave it out."),
+        )
+    return read.seq < asked
 
 
 def _no_question(held: Conversation, subject: str) -> AgentError:

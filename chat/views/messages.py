@@ -1,4 +1,5 @@
-"""What a person says and decides, for a browser without script; with it, the socket does the same."""
+"""What a person says, for a browser without script; with it, the socket does the same. What she decides on a
+call without it, she does on the call's own page, which `approvals` has."""
 
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ from django.views.decorators.http import require_POST
 from accounts.requests import SignedInRequest
 from chat.forms import as_typed
 from conversations.actions import messages as actions
-from conversations.actions.deciding import decide_call
 from conversations.actions.setaside import set_aside
 from harness.errors import Conflict, Invalid, LimitReached, TooMany
 
@@ -93,23 +93,4 @@ def leave_out(request: SignedInRequest, uid: str, event_uid: str) -> HttpRespons
 def retry(request: SignedInRequest, uid: str) -> HttpResponse:
     conversation = find_conversation(request.user, uid)
     actions.request_retry(actor=request.user, conversation=conversation)
-    return redirect(conversation)
-
-
-@login_required
-@require_POST
-def decide(request: SignedInRequest, uid: str, call_uid: str) -> HttpResponse:
-    conversation = find_conversation(request.user, uid)
-    answer = request.POST.get("decision", "")
-    if answer not in {"allow", "deny"}:
-        raise Invalid(
-            _("A call is allowed or denied."), field="decision", hint=_("Choose one of the two.")
-        )
-    decide_call(
-        actor=request.user,
-        conversation=conversation,
-        call_uid=call_uid,
-        allow=answer == "allow",
-        reason=request.POST.get("reason", ""),
-    )
     return redirect(conversation)

@@ -39,7 +39,7 @@ class Answer:
     scope: Scope
     key: str | None
     seen_round: int | None
-    """Of the question that the actor saw; None where a door cannot tell."""
+    """The number of the question that the actor saw; None where she denies it whatever it is."""
     pattern: str = ""
     """Which calls a scope beyond `once` covers; empty: exactly this one."""
 

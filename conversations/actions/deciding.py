@@ -23,6 +23,7 @@ class Decide(Protocol):
         reason: str = "",
         shown: str = "",
         seen_round: int | None = None,
+        read_to: str = "",
         edited_input: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> Event: ...
@@ -44,12 +45,14 @@ def decide_call(
     reason: str = "",
     shown: str = "",
     seen_round: int | None = None,
+    read_to: str = "",
     edited_input: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> Event:
     """Allow or deny a call that asks in one's own conversation, or one below it; only the first answer
-    counts. `shown`, `seen_round`: what was on the card, so that nothing else is allowed. Raises
-    NotFound, AlreadyDecided, NotWaiting and Invalid."""
+    counts. `shown`, `seen_round`: what was on the card, so that nothing else is allowed; a door that shows
+    no card says in `read_to` up to which event its person has read the log. Raises NotFound,
+    AlreadyDecided, NotWaiting, AskedAnew and Invalid."""
     return _decide[0](
         actor=actor,
         conversation=conversation,
@@ -58,6 +61,7 @@ def decide_call(
         reason=reason,
         shown=shown,
         seen_round=seen_round,
+        read_to=read_to,
         edited_input=edited_input,
         key=key,
     )

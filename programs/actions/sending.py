@@ -38,8 +38,24 @@ from harness.events import Event as EventValue
 from harness.faults import below, place
 from harness.ids import new_event_id
 
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An answer to a call that asks, and which question it answers, as far as its sender says so."""
+
+    answer: UserToolConfirmation
+    seen_round: int | None = None
+    read_to: str = ""
+    """The event up to which the sender has read the call's conversation."""
+
+
 Input = (
-    UserMessage | UserInterrupt | UserToolConfirmation | UserCustomToolResult | UserDefineOutcome
+    UserMessage
+    | UserInterrupt
+    | UserToolConfirmation
+    | Decided
+    | UserCustomToolResult
+    | UserDefineOutcome
 )
 
 
@@ -119,6 +135,8 @@ def _send(actor: User, held: Conversation, event: Input, key: str | None) -> Sen
                 return Sent(new_event_id(), event, timezone.now(), None)
             return _stored(stopped, held)
         case UserToolConfirmation():
+            return _confirm(actor, held, Decided(event), key)
+        case Decided():
             return _confirm(actor, held, event, key)
         case UserCustomToolResult():
             return _give(actor, held, event)
@@ -134,12 +152,12 @@ def _send(actor: User, held: Conversation, event: Input, key: str | None) -> Sen
             return _stored(row)
 
 
-def _confirm(actor: User, held: Conversation, event: UserToolConfirmation, key: str | None) -> Sent:
+def _confirm(actor: User, held: Conversation, given: Decided, key: str | None) -> Sent:
+    event = given.answer
     target = _conversation_of(held, event.tool_use_id)
-    reason = event.deny_message or ""
     try:
         with transaction.atomic():
-            row = _decide(actor, target, event, reason, key)
+            row = _decide(actor, target, given, key)
     except (AlreadyDecided, NotWaiting):
         before = _answer_before(target, event.tool_use_id, event.type)
         said = before.value if before is not None else None
@@ -155,19 +173,16 @@ def _meaning(answer: UserToolConfirmation) -> tuple[object, ...]:
     return answer.result, answer.deny_message or "", answer.edited_input
 
 
-def _decide(
-    actor: User,
-    target: Conversation,
-    event: UserToolConfirmation,
-    reason: str,
-    key: str | None,
-) -> Event:
+def _decide(actor: User, target: Conversation, given: Decided, key: str | None) -> Event:
+    event = given.answer
     return decide_call(
         actor=actor,
         conversation=target,
         call_uid=event.tool_use_id,
         allow=event.result == "allow",
-        reason=reason,
+        reason=event.deny_message or "",
+        seen_round=given.seen_round,
+        read_to=given.read_to,
         edited_input=event.edited_input,
         key=key,
     )

@@ -488,7 +488,7 @@ function decide(button, allow) {
   const reason = unit.querySelector('[name="reason"]')?.value ?? "";
   /* Who allows a call allows the question and the arguments that the card shows. */
   const { call, shown, round } = button.dataset;
-  const seen = allow && shown ? { shown, round: Number(round) } : {};
+  const seen = allow ? { shown, round: Number(round) } : {};
   // A button that rests loses the focus, and with it the place.
   unit.querySelector("[data-approval]")?.focus({ preventScroll: true });
   command({ type: "decide", call, allow, reason, ...seen }, button);

@@ -78,7 +78,11 @@ def test_nobody_answers_the_model_is_told_the_turn_goes_on_and_every_page_says_w
     assert [entry.action for entry in trail] == ["asked", "seen", "expired"]
     with pytest.raises(Expired):
         decide_approval(
-            actor=alice, approval=asked, verdict="approve", input_hash=asked.effective_sha256
+            actor=alice,
+            approval=asked,
+            verdict="approve",
+            input_hash=asked.effective_sha256,
+            seen_round=asked.round,
         )
 
 
@@ -99,6 +103,7 @@ def test_what_runs_by_an_answer_to_another_call_does_not_run_out(
         approval=first,
         verdict="approve",
         input_hash=first.effective_sha256,
+        seen_round=first.round,
         scope="conversation",
     )
     began = SpanToolStart(tool_use_id=second.call_uid, effect="workspace")
@@ -108,7 +113,11 @@ def test_what_runs_by_an_answer_to_another_call_does_not_run_out(
     assert expire_approvals() == 0
     with pytest.raises(NotWaiting):
         decide_approval(
-            actor=alice, approval=second, verdict="approve", input_hash=second.effective_sha256
+            actor=alice,
+            approval=second,
+            verdict="approve",
+            input_hash=second.effective_sha256,
+            seen_round=second.round,
         )
 
     second.refresh_from_db()

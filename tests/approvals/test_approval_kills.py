@@ -55,6 +55,7 @@ def allow(who: User, approval: Approval) -> Approval:
         approval=approval,
         verdict="approve",
         input_hash=approval.effective_sha256,
+        seen_round=approval.round,
     )
 
 

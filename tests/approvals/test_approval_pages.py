@@ -43,7 +43,8 @@ def ask(conversation: Conversation, name: str = "write_file", **given: Any) -> A
 
 
 def answer(client: Client, approval: Approval, verdict: str, **also: Any) -> Any:
-    fields = {"verdict": verdict, "input_hash": approval.effective_sha256, **also}
+    seen = {"input_hash": approval.effective_sha256, "round": approval.round}
+    fields = {"verdict": verdict, **seen, **also}
     return client.post(f"/approvals/{approval.uid}/decide/", fields)
 
 
@@ -133,7 +134,7 @@ def test_identical_calls_are_decided_together_and_others_are_not(client_of, revi
     same = [ask(converse()[0], path="a", content="b") for _ in range(3)]
     other = ask(converse()[0], path="a", content="c")
     client = client_of(reviewer)
-    shown = [f"{one.uid}:{one.effective_sha256}" for one in (*same, other)]
+    shown = [f"{one.uid}:{one.effective_sha256}:{one.round}" for one in (*same, other)]
     mixed = {"approval": [same[0].uid, other.uid], "shown": shown, "verdict": "approve"}
     assert client.post("/approvals/decide/", mixed).status_code == 400
     assert Approval.objects.filter(state="approved").count() == 0
@@ -151,6 +152,21 @@ def test_what_was_not_shown_is_not_allowed_together(client_of, reviewer, convers
     client_of(reviewer).post("/approvals/decide/", unseen)
     approval.refresh_from_db()
     assert approval.state == "pending"
+
+
+def test_a_form_that_does_not_say_which_question_it_showed_allows_nothing(
+    client_of, reviewer, staff, conversation
+):
+    approval = ask(conversation, path="a", content="b")
+    client, seen = client_of(reviewer), f"{approval.uid}:{approval.effective_sha256}"
+    for number in ("", "none", "0", "2"):
+        assert answer(client, approval, "approve", round=number).status_code == 409
+        together = {"approval": [approval.uid], "shown": [f"{seen}:{number}"], "verdict": "approve"}
+        client.post("/approvals/decide/", together)
+        changelist(client_of(staff), approval, "allow_once", shown=[f"{seen}:{number}"])
+    assert confirmations(approval) == []
+    assert answer(client, approval, "deny", round="").status_code == 302
+    assert [one.result for one in confirmations(approval)] == ["deny"]
 
 
 def test_the_live_part_brings_new_calls_and_redraws_closed_ones_alone(client_of, alice, converse):
@@ -353,7 +369,7 @@ def test_the_admin_says_of_a_confirmed_call_that_it_was_decided_meanwhile(
     given = {
         "action": "allow_once",
         "_selected_action": [first.pk, second.pk],
-        "shown": [f"{one.uid}:{one.effective_sha256}" for one in (first, second)],
+        "shown": [f"{one.uid}:{one.effective_sha256}:{one.round}" for one in (first, second)],
     }
     client = client_of(staff)
     page = client.post("/admin/approvals/approval/?state__exact=pending", given, follow=True)

@@ -182,7 +182,7 @@ class World:
                 edited_input=edited,
                 scope=scope,  # type: ignore[arg-type]
                 key=key,
-                seen_round=1 if which == "old page" else None,
+                seen_round=1 if which == "old page" else number,
             )
         except Declined:
             approval.refresh_from_db()

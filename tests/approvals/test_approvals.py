@@ -70,6 +70,7 @@ def conversation(
 
 def decide(who: User, approval: Approval, verdict: str = "approve", **more: Any) -> Approval:
     more.setdefault("input_hash", approval.effective_sha256)
+    more.setdefault("seen_round", approval.round)
     return decide_approval(actor=who, approval=approval, verdict=verdict, **more)  # type: ignore[arg-type]
 
 

@@ -145,6 +145,7 @@ def allow(who: User, approval: Approval) -> Approval:
         approval=approval,
         verdict="approve",
         input_hash=approval.effective_sha256,
+        seen_round=approval.round,
     )
 
 
@@ -386,6 +387,7 @@ def test_what_one_allowed_in_advance_settles_nothing_that_she_asks_for_herself(
         approval=asked,
         verdict="approve",
         input_hash=asked.effective_sha256,
+        seen_round=asked.round,
         scope="conversation",
     )
 

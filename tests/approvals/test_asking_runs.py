@@ -51,6 +51,7 @@ def answer(who: User, approval: Approval, verdict: Any = "approve", **more: Any)
         approval=approval,
         verdict=verdict,
         input_hash=approval.effective_sha256,
+        seen_round=approval.round,
         **more,
     )
 

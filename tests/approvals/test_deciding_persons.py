@@ -62,6 +62,7 @@ def allow(who: User, approval: Approval, **more: Any) -> Approval:
         approval=approval,
         verdict="approve",
         input_hash=approval.effective_sha256,
+        seen_round=approval.round,
         **more,
     )
 

@@ -282,7 +282,6 @@ DOORS = {
     "approvals/views/approvals.py",
     "chat/views/changes.py",
     "chat/views/creation.py",
-    "chat/views/messages.py",
     "pipelines/views/definitions.py",
     "pipelines/views/runs.py",
     "tryouts/views.py",

@@ -98,6 +98,7 @@ def test_nothing_is_allowed_where_one_of_them_is_not_as_it_was_shown(
         approval=asked[1],
         verdict="approve",
         input_hash=asked[1].effective_sha256,
+        seen_round=asked[1].round,
         edited_input={"path": "elsewhere.txt", "content": "y"},
     )
     with pytest.raises(InputChanged):

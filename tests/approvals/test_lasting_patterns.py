@@ -44,6 +44,7 @@ def allow(actor: User, approval: Approval, **more: Any) -> Approval:
         approval=approval,
         verdict="approve",
         input_hash=approval.effective_sha256,
+        seen_round=approval.round,
         **more,
     )
 

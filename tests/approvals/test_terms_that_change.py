@@ -99,6 +99,7 @@ def waiting(conversation: Conversation) -> Approval:
 
 def allow(who: User, approval: Approval, **more: Any) -> Approval:
     more.setdefault("input_hash", approval.effective_sha256)
+    more.setdefault("seen_round", approval.round)
     return decide_approval(actor=who, approval=approval, verdict="approve", **more)
 
 
@@ -313,7 +314,13 @@ def test_what_a_person_denied_does_not_run_because_a_rule_was_revoked(
     asked = waiting(begun)
     revoke_rule(actor=alice, rule=rule)
 
-    decide_approval(actor=alice, approval=asked, verdict="deny", input_hash=asked.effective_sha256)
+    decide_approval(
+        actor=alice,
+        approval=asked,
+        verdict="deny",
+        input_hash=asked.effective_sha256,
+        seen_round=asked.round,
+    )
     rested(begun, 2)
 
     assert ran == []

@@ -417,9 +417,6 @@ def _elsewhere(world: World) -> Got:
     )
     with world.browser(world.olga, world.home) as visitor:
         visitor.form(
-            f"/c/{first.conversation.uid}/calls/{other.call_uid}/decide/", decision="allow"
-        )
-        visitor.form(
             f"/approvals/{other.uid}/decide/",
             verdict="approve",
             input_hash=one.effective_sha256,

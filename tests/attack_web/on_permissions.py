@@ -275,9 +275,6 @@ def _neighbour(world: World) -> Got:
         _confirm(world, token, asked)
         _decide(world, person, asked)
         _by_socket(world, token, asked)
-        world.browser(person).form(
-            f"/c/{asked.conversation.uid}/calls/{asked.call_uid}/decide/", decision="allow"
-        )
     return "a stranger decided" if _is_allowed(asked) else ""
 
 

@@ -57,7 +57,7 @@ def conversation(
 
 def address(name: str, conversation: Conversation) -> str:
     about_an_event = {
-        "withdraw", "edit-message", "steer-message", "decide", "set-aside",
+        "withdraw", "edit-message", "steer-message", "set-aside",
         "resend", "regenerate", "rewind", "branch", "feedback", "fork", "redact", "unshare",
     }  # fmt: skip
     extra = ["sevt_1"] if name in about_an_event else []
@@ -286,15 +286,6 @@ def test_an_edit_that_is_refused_keeps_what_was_typed(
     assert (late.status_code, late.context["draft"]) == (422, "Too late")
     steer = reverse("conversations:steer-message", args=[conversation.uid, row.uid])
     assert client.post(steer).status_code == 409
-
-
-def test_a_decision_must_be_one_of_two_and_about_a_call_that_is_there(
-    alice: User, conversation: Conversation, client_of: ClientOf
-):
-    client = client_of(alice)
-    place = address("decide", conversation)
-    assert client.post(place, {"decision": "maybe"}).status_code == 400
-    assert client.post(place, {"decision": "allow"}).status_code == 404
 
 
 def test_switches_can_be_turned_without_script(

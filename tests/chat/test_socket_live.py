@@ -471,7 +471,7 @@ async def test_a_switch_turned_in_one_tab_is_turned_in_the_other(conversation, a
         ({"type": "withdraw", "message": "sevt_none"}, "not_found"),
         ({"type": "edit", "message": "sevt_none", "content": "a"}, "not_found"),
         ({"type": "steer", "message": "sevt_none"}, "not_found"),
-        ({"type": "decide", "call": "sevt_none", "allow": True}, "not_found"),
+        ({"type": "decide", "call": "sevt_none", "allow": False}, "not_found"),
         ({"type": "feature", "feature": "flying", "enabled": True}, "invalid"),
         ({"type": "retry"}, "conflict"),
     ],

@@ -88,6 +88,7 @@ def test_arguments_edited_through_any_other_door_are_refused_where_all_doors_mee
                 approval=approval,
                 verdict="approve",
                 input_hash=approval.effective_sha256,
+                seen_round=approval.round,
                 edited_input=wrong,
             )
         assert caught.value.field == "edited_input"
@@ -102,6 +103,7 @@ def test_an_edited_text_that_spells_a_nul_is_kept_as_it_is(alice, approval):
         approval=approval,
         verdict="approve",
         input_hash=approval.effective_sha256,
+        seen_round=approval.round,
         edited_input={"path": r"a\u0000b", "content": "c\0d"},
     )
     approval.refresh_from_db()

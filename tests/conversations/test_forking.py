@@ -547,6 +547,7 @@ def test_what_was_allowed_in_a_conversation_is_not_allowed_in_a_fork_of_it(
         approval=asked,
         verdict="approve",
         input_hash=asked.effective_sha256,
+        seen_round=asked.round,
         scope="conversation",
     )
     spoken(conversation)

@@ -625,6 +625,7 @@ def test_a_decider_counts_as_a_person_but_not_for_what_she_asked_for_herself(
             approval=approval,
             verdict="approve",
             input_hash=approval.effective_sha256,
+            seen_round=approval.round,
             **more,
         )
 

@@ -88,7 +88,11 @@ def test_several_things_come_in_one_mail_and_many_are_counted(conversation):
 def test_what_was_answered_meanwhile_is_not_mailed(conversation, alice):
     approval = ask(conversation)
     decide_approval(
-        actor=alice, approval=approval, verdict="deny", input_hash=approval.effective_sha256
+        actor=alice,
+        approval=approval,
+        verdict="deny",
+        input_hash=approval.effective_sha256,
+        seen_round=approval.round,
     )
     assert mail_waiting() == 0
 
@@ -150,7 +154,11 @@ def test_after_the_first_of_two_consents_the_others_are_asked(conversation, acme
     join(rita, acme, Role.REVIEWER)
     approval = ask(conversation, two_people=True)
     decide_approval(
-        actor=alice, approval=approval, verdict="approve", input_hash=approval.effective_sha256
+        actor=alice,
+        approval=approval,
+        verdict="approve",
+        input_hash=approval.effective_sha256,
+        seen_round=approval.round,
     )
     mail_waiting()
     assert recipients() == ["rita@example.org"]

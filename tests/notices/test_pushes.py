@@ -175,7 +175,11 @@ def test_what_was_answered_before_it_was_sent_is_not_sent(
     approval = ask(conversation)
     plan_pushes()
     decide_approval(
-        actor=alice, approval=approval, verdict="deny", input_hash=approval.effective_sha256
+        actor=alice,
+        approval=approval,
+        verdict="deny",
+        input_hash=approval.effective_sha256,
+        seen_round=approval.round,
     )
     assert send_due() == 0
     assert not Push.objects.exists()

@@ -245,6 +245,7 @@ def test_an_approval_is_announced_when_it_is_asked_for_and_when_it_is_decided(
         approval=approval,
         verdict=verdict,
         input_hash=approval.effective_sha256,
+        seen_round=approval.round,
         reason="Because it is secret" if verdict == "deny" else "",
     )
     data = told()

@@ -129,6 +129,7 @@ def test_what_a_worker_has_by_an_answer_to_another_call_asks_nobody_any_more(ali
         approval=first,
         verdict="approve",
         input_hash=first.effective_sha256,
+        seen_round=first.round,
         scope="conversation",
     )
     rested(conversation, 2)
@@ -449,6 +450,7 @@ def test_the_model_is_told_of_an_input_that_a_person_changed(alice, begin, key):
         approval=approval,
         verdict="approve",
         input_hash=approval.input_sha256,
+        seen_round=approval.round,
         edited_input=edited,
     )
     rested(conversation, 2)

@@ -90,6 +90,12 @@ class Command(BaseCommand):
                 made.add_argument("--reason", default="")
             else:
                 made.add_argument(
+                    "--read-to",
+                    default="",
+                    metavar="EVENT",
+                    help="the last event that was read: a question from after it is not answered",
+                )
+                made.add_argument(
                     "--edit",
                     default="",
                     metavar="JSON|@FILE",
@@ -230,7 +236,13 @@ def _do(door: Door, options: dict[str, Any]) -> Ending:
             return _events(door, options["conversation"], follow=options["follow"])
         case "approve":
             edited = _edited(options["edit"])
-            door.decide(options["conversation"], options["call"], allow=True, edited=edited)
+            door.decide(
+                options["conversation"],
+                options["call"],
+                allow=True,
+                edited=edited,
+                read_to=options["read_to"],
+            )
         case "deny":
             reason = options["reason"]
             door.decide(options["conversation"], options["call"], allow=False, reason=reason)
