@@ -14,6 +14,7 @@ from harness.rules import Condition
 
 from .deciders import may_answer_now, reviews
 from .models import Approval, ApprovalDecision
+from .requesters import also_requesting, having_told, writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,15 @@ def agreement(approval: Approval, on: str = "") -> Agreement:
 
 def conditions_met(approval: Approval, agreed: Agreement) -> tuple[Condition, ...]:
     """Those that hold for an approval which was allowed so, asked for or not."""
-    requester = {
-        pk
-        for one in (approval.requested_by, *approval.also_requested_by.all())
-        for pk in (one.pk, *persons_behind(one))
+    others = {*also_requesting(approval), *having_told(approval)}
+    for one in agreed.consents:
+        others |= writing(approval, one.decision.input_sha256)
+    requesting = {
+        approval.requested_by,
+        *approval.also_requested_by.all(),
+        *User.objects.filter(pk__in=others),
     }
+    requester = {pk for one in requesting for pk in (one.pk, *persons_behind(one))}
     held: dict[Condition, bool] = {
         "two_people": agreed.persons > 1,
         "reviewers_only": all(reviews(one.by, approval) for one in agreed.consents),

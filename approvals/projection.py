@@ -16,9 +16,8 @@ from accounts.models import User
 from approvals.auditing import about_approval
 from audit import record as audit
 from conversations import projections
-from conversations.ancestry import TreeOf, root_of
+from conversations.ancestry import root_of
 from conversations.models import Conversation, Event
-from conversations.writers import behind, refusing_with_words
 from harness.events import (
     VOIDS_ANSWERS,
     AgentMcpToolUse,
@@ -38,6 +37,7 @@ from tools_app.touches import touched_by
 
 from .deciders import may_be_asked
 from .models import Approval
+from .requesters import also_requesting, having_told
 from .webhookevents import announce_approval
 
 _WAITING = Prepared(
@@ -154,11 +154,11 @@ def _ask_anew(conversation: Conversation, row: Event, request: ApprovalRequested
 
 
 def _name_authors(conversation: Conversation, approval: Approval) -> None:
-    """Whoever else wrote, in whatever turn: what was said stays before the agent, and may have told it what
-    to do in another one; so may the reason of a refusal."""
-    people = behind(conversation)
+    """Those who stand as its requester beside the person that its agent works for."""
+    approval.conversation = conversation
+    people = also_requesting(approval)
     if approval.requester_may_not_decide:
-        people |= refusing_with_words(TreeOf(approval.root_id))
+        people |= having_told(approval)
     if others := people - {approval.requested_by_id}:
         approval.also_requested_by.set(others)
 

@@ -354,12 +354,21 @@ def _decide(held: Approval, answer: Answer) -> None:
             pattern=answer.pattern,
             key=answer.key,
         )
+    if answer.edited_input is not None and chosen not in {held.effective_sha256, held.input_sha256}:
+        _bar_from_deciding_alone(held, answer.actor)
     agreed = agreement(held, on=chosen)
     _write_audit(held, answer, chosen, agreed)
     if answer.verdict == "deny":
         _deny(held, answer.actor, answer.reason)
     elif answer.verdict != "not_now":
         _consent(held, answer, given, chosen, agreed)
+
+
+def _bar_from_deciding_alone(held: Approval, author: User) -> None:
+    """Who puts other arguments in the place of the agent's has written the call: where its requester may not
+    decide on it, she proposes them, and somebody else decides."""
+    if held.requester_may_not_decide:
+        held.also_requested_by.add(author)
 
 
 def _consent(

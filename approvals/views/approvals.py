@@ -325,7 +325,7 @@ def _answer_words(approval: Approval) -> str:
             return _("The call is allowed.")
         case Approval.State.DENIED:
             return _("The call is denied.")
-        case _ if approval.needed > 1 and approval.is_waiting:
+        case _ if approval.is_waiting and (approval.needed > 1 or approval.was_edited):
             return _("Your answer is kept; somebody else must agree.")
         case _:
             return _("It stays in the queue.")

@@ -294,6 +294,81 @@ def test_who_told_the_agent_by_a_denial_what_to_do_instead_does_not_allow_that_a
     assert confirmed(second) == []
 
 
+OTHER = {**WRITE, "content": "two\n"}
+
+
+def test_who_changes_what_a_call_runs_with_has_somebody_else_decide_on_it(
+    acme: Organisation, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    rita, rolf = a_reviewer(acme), a_reviewer(acme, "rolf")
+    asked = asks(conversation, requester_may_not_decide=True)
+
+    def allow(who: User, edited: dict[str, Any] | None = None) -> None:
+        asked.refresh_from_db()
+        decide_approval(
+            actor=who,
+            approval=asked,
+            verdict="approve",
+            input_hash=asked.effective_sha256,
+            seen_round=asked.round,
+            edited_input=edited,
+        )
+
+    allow(rita, OTHER)
+    assert confirmed(asked) == []
+    for edited in (None, OTHER, WRITE):
+        with pytest.raises(MayNotDecide):
+            allow(rita, edited)
+    allow(rolf)
+    assert confirmed(asked) == ["allow"]
+    answer = conversation.events.get(type="user.tool_confirmation").value
+    assert (answer.edited_input, answer.met) == (
+        OTHER,
+        ("reviewers_only", "requester_may_not_decide"),
+    )
+    later = asks(conversation, {"path": "b.txt", "content": ""}, requester_may_not_decide=True)
+    assert list(later.also_requested_by.all()) == [rita]
+
+
+def test_who_allows_a_call_as_its_agent_asked_for_it_has_not_changed_it(
+    acme: Organisation, converse: Converse
+) -> None:
+    conversation, _script = converse()
+    asked = asks(conversation, requester_may_not_decide=True)
+    decide_approval(
+        actor=a_reviewer(acme),
+        approval=asked,
+        verdict="approve",
+        input_hash=asked.effective_sha256,
+        seen_round=asked.round,
+        edited_input=WRITE,
+    )
+    assert confirmed(asked) == ["allow"]
+
+
+def test_that_somebody_else_decided_is_said_of_no_call_that_she_wrote_herself(
+    acme: Organisation, converse: Converse
+) -> None:
+    """So that a rule which asks for that by the time the call would run has it asked anew."""
+    conversation, _script = converse()
+    rita = a_reviewer(acme)
+    met = []
+    for edited in (None, OTHER):
+        asked = asks(conversation, {"path": "a.txt", "content": "one\n"})
+        decide_approval(
+            actor=rita,
+            approval=asked,
+            verdict="approve",
+            input_hash=asked.effective_sha256,
+            seen_round=asked.round,
+            edited_input=edited,
+        )
+        answer = conversation.events.filter(type="user.tool_confirmation").latest("seq").value
+        met.append("requester_may_not_decide" in answer.met)
+    assert met == [True, False]
+
+
 # --- what is allowed for longer -------------------------------------------------------------------
 
 HARMFUL = (

@@ -1,0 +1,45 @@
+"""Whose words a call repeats, beside the person's that its agent works for: who stands as its requester.
+
+Who may therefore not answer it is `deciders`' to say; what is kept of it is `projection`'s and
+`actions.approvals`'.
+"""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+
+from conversations.ancestry import TreeOf
+from conversations.writers import behind, refusing_with_words
+
+from .models import Approval, ApprovalDecision
+
+
+def also_requesting(approval: Approval) -> set[int]:
+    """The keys of whoever else wrote, in whatever turn: what was said stays before the agent, and may have
+    told it what to do in another one."""
+    return behind(approval.conversation)
+
+
+def having_told(approval: Approval) -> set[int]:
+    """The keys of those who told the agent something by an answer to a call of its tree: with the reason of
+    a refusal, or by the arguments that they put in the place of its own."""
+    rows = _edits().filter(approval__root=approval.root_id, approval__final_input__isnull=False)
+    edited = {
+        row.by_id
+        for row in rows.select_related("approval")
+        if row.by_id is not None and row.input_sha256 == row.approval.effective_sha256
+    }
+    return edited | refusing_with_words(TreeOf(approval.root_id))
+
+
+def writing(approval: Approval, chosen: str) -> set[int]:
+    """The keys of those who wrote the input of this hash, where the agent did not."""
+    if chosen == approval.input_sha256:
+        return set()
+    rows = _edits().filter(approval=approval, input_sha256=chosen)
+    return {by for by in rows.values_list("by", flat=True) if by is not None}
+
+
+def _edits() -> QuerySet[ApprovalDecision]:
+    edits = ApprovalDecision.objects.filter(edited_input__isnull=False)
+    return edits.filter(verdict=ApprovalDecision.Verdict.APPROVE).order_by()
