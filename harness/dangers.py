@@ -16,7 +16,7 @@ from typing import Literal
 from harness.rules import Risk
 from reading.commandmatching import surely_begins
 from reading.commandwords import all_words, read
-from reading.programs import INTERPRETERS, STARTING, WRAPPERS
+from reading.programs import INTERPRETERS, STARTING, WRAPPERS, WRITING
 
 Mark = Literal[
     "deletes_much",
@@ -216,9 +216,8 @@ def _of_git(rest: Sequence[str], options: Sequence[str], letters: set[str]) -> I
 
 def _starts(name: str, words: Sequence[str]) -> bool:
     """Whether an option has a reading program write, delete or begin another."""
-    if name == "find" and {"-delete", "-fprint", "-fprintf", "-fls"} & set(words):
-        return True
-    return any(word.startswith(STARTING.get(name, ("\0",))) for word in words[1:])
+    changing = (*STARTING.get(name, ()), *WRITING.get(name, ()))
+    return any(word.startswith(changing) for word in words[1:])
 
 
 def _is_elsewhere(target: str) -> bool:

@@ -43,6 +43,7 @@ from reading.programs import (
     SCRIPTING,
     STARTING,
     WRAPPERS,
+    WRITING,
 )
 
 FAR = 64
@@ -62,7 +63,8 @@ class Match(IntEnum):
 
 def surely_begins(command: str, prefix: Sequence[str]) -> bool:
     """Whether the command is one simple command, readable to its end, that begins with these words and
-    starts no other than they name: by an option, or because it is a program made for that."""
+    starts no other than they name: by an option, or because it is a program made for that. Nor does one that
+    only reads write by an option that they do not name."""
     words = simple_command(command)
     if words is None or tuple(words[: len(prefix)]) != tuple(prefix):
         return False
@@ -91,7 +93,7 @@ def _starts_no_other(words: Sequence[str], named: int, depth: int = 0) -> bool:
         rest[0] = f"-{rest[0]}"  # its letters need no hyphen
     if name in ASSIGNING and any("=" in word for word in rest):
         return False
-    return not _begins_any(STARTING.get(name, ()), rest)
+    return not _begins_any((*STARTING.get(name, ()), *WRITING.get(name, ())), rest)
 
 
 _SHELL = re.compile(r"[;|&<>()$`\n]")

@@ -28,7 +28,7 @@ WRAPPERS = _words(
     "abduco autossh aws-vault bear catchsegv ccache chamber cpulimit cross-env cross-env-shell "
     "dbus-launch distcc doppler dotenv dotenvx dtach eatmydata envchain envdir fakeroot-ng foreman "
     "forego icecc ifne mispipe mpiexec mpirun nodemon oksh osh pee posh run0 sbatch scan-build sccache "
-    "schedtool setlock softlimit srun torify trickle tsocks tsp xonsh yash ysh"
+    "schedtool setlock softlimit srun torify trickle tsocks tsp xonsh yash ysh ldd"
 )
 """Run the command that their words, their input or their variables say, or change what later words mean."""
 
@@ -116,12 +116,15 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "rg": ("--pre", "--hostname-bin", "--search-zip", "-z"),
     "printf": ("-v",),
     "curl": ("--engine", "-K", "--config"),
-    "tar": (
-        *("--to-command", "--checkpoint-action", "-I", "--use", "--rsh", "--rmt-command"),
-        *("--info-script", "--new-volume-script", "-F"),
-        *("-T", "--files-from"),  # names that are options in the file are options
+    **dict.fromkeys(
+        ("bsdtar", "gtar", "tar"),
+        (
+            *("--to-command", "--checkpoint-action", "-I", "--use", "--rsh", "--rmt-command"),
+            *("--info-script", "--new-volume-script", "-F"),
+            *("-T", "--files-from"),  # names that are options in the file are options
+        ),
     ),
-    "rsync": ("-e", "--rsh", "--rsync-path"),
+    "rsync": ("-e", "--rsh", "--rsync-path", "-M", "--remote-o", "--daemon", "--config"),
     "zip": ("-T", "--unzip-command"),
     "man": ("-P", "--pager", "-H", "--ht", "-C", "--conf"),
     "wget": ("--use-askpass", "-e", "--execute", "--config"),
@@ -133,8 +136,8 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "sed": ("-e", "--ex", "-f", "--fi"),
     **dict.fromkeys(("apt", "apt-get"), ("-o", "--opt", "-c", "--conf")),
     "dpkg": ("--pre-inv", "--post-inv", "--status-l"),
-    "hg": ("--config",),
-    "svn": ("--config-o", "--edi", "--diff"),
+    "hg": ("--config", "-e", "--ssh", "--remotecmd", "-t", "--tool", "-p", "--prog"),
+    "svn": ("--config", "--edi", "--diff"),
     **dict.fromkeys(
         ("make", "gmake"), ("-f", "--fi", "--mak", "-E", "--ev", "-C", "--dir", "-I", "--inc")
     ),
@@ -220,7 +223,9 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "poetry": ("-C", "--dir", "-P", "--proj"),
     "pnpm": ("--script-s", "--shell", "-C", "--dir", "--conf"),
     "yarn": ("--cwd", "--script-s", "--use-yarnrc"),
-    "kubectl": ("--kubec", "--edi"),
+    "kubectl": ("--kubec", "--edi", "--exec"),
+    "gcloud": ("ssh", "--command", "--ssh-f", "--"),
+    "az": ("run-command", "--scripts"),
     "helm": ("--post-r", "--kubec"),
     "gpg": ("--photo-v", "--agent-p", "--opt", "--home", "--exec-p", "--dirm", "--pine"),
     "cpio": ("--rsh", "-F", "-I", "-O", "--file"),
@@ -241,7 +246,7 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     ),
     "fzf": ("--prev", "--bind"),
     "install": ("--strip-p",),
-    **dict.fromkeys(("ar", "nm", "objcopy", "ranlib", "strip"), ("--plug",)),
+    **dict.fromkeys(("ar", "nm", "objcopy", "objdump", "ranlib", "size", "strip"), ("--plug",)),
     "rustc": ("-C", "--codegen", "-Z", "@"),
     "ghc": ("-pgm", "-F", "-fplugin", "-fclear-plugins", "-package-db", "-B", "-e", "@"),
     "protoc": ("--plugin", "@"),
@@ -282,7 +287,19 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "rclone": ("--password-c", "--sftp-ss", "--conf", "--metadata-m"),
     "cppcheck": ("--addon",),
     "clang-tidy": ("-load", "--load"),
-    "ssh-copy-id": ("-o", "-F"),
+    **dict.fromkeys(("ssh-copy-id", "sshfs"), ("-o", "-F")),
+    "borg": ("--rsh", "--remote-p", "--content-from-c", "--paths-from-c"),
+    "duplicity": ("--rsync-o", "--ssh-", "--gpg-", "--par2-"),
+    "unison": ("-sshcmd", "-sshargs", "-rshcmd", "-rshargs", "-servercmd", "-merge", "-diff"),
+    "mutt": ("-e", "-F"),
+    **dict.fromkeys(("mail", "mailx", "s-nail"), ("-S", "-X", "-Y", "-:")),
+    **dict.fromkeys(("diff3", "sdiff"), ("--diff-p",)),
+    **dict.fromkeys(("ug", "ugrep"), ("--filter", "--pager", "--view", "--config", "-@")),
+    "ack": ("--pager", "--ackrc"),
+    "gs": ("-sOutputFile", "-o", "-dNOSAFER", "-dDELAYSAFER", "-c", "-I", "@"),
+    "systemctl": ("edit", "-H", "--ho"),
+    "pacman": ("--hookd", "--conf", "--root", "-r", "--sysr"),
+    "brew": ("sh", "irb", "ruby"),
     **dict.fromkeys(("play", "rec", "sox"), ("|",)),
     "bundle": ("--gem",),
     "composer": ("-d", "--work"),
@@ -292,7 +309,7 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "more": ("+",),
     # Whatever follows is in a language of theirs by which they start programs.
     **dict.fromkeys(("sqlite3", "psql", "mysql", "mariadb", "mongosh", "sbt"), ("",)),
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), ("-f", "-i", "-l", "-e", "-E", "--")),
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), ("-f", "-i", "-l", "-e", "-E", "-D", "--")),
     **dict.fromkeys(
         ("ex", "nvim", "rvim", "vi", "view", "vim", "vimdiff"),
         ("+", "-c", "-S", "-s", "-u", "-U", "-e", "-E", "-l", "--cmd", "--startup"),
@@ -301,6 +318,35 @@ STARTING: Mapping[str, tuple[str, ...]] = {
 """Options by which a program starts another, loads a library or sets a variable: their beginnings, since
 long options may be cut short and a short one may stand in a row with others; and words without a hyphen
 that do so, which may be cut short as well."""
+
+WRITING: Mapping[str, tuple[str, ...]] = {
+    "find": ("-delete", "-fprint", "-fls"),
+    **dict.fromkeys(("iconv", "shuf", "sort"), ("-o", "--o")),
+    "tree": ("-o",),
+    "less": ("-o", "-O", "--log", "--LOG"),
+    **dict.fromkeys(("sed", "yq"), ("-i", "--in")),
+    **dict.fromkeys(("awk", "gawk"), ("-d", "-o", "-p")),
+    "date": ("-s", "--s"),
+    "file": ("-C", "--co"),
+    **dict.fromkeys(("tcpdump", "tshark"), ("-w",)),
+    "curl": (
+        *(
+            "-o",
+            "-O",
+            "-D",
+            "-c",
+            "--out",
+            "--remote-n",
+            "--dump",
+            "--cookie-j",
+            "--trace",
+            "--stderr",
+        ),
+        *("--libc", "--etag-s", "--hsts", "--alt-s", "--ssl-sess"),
+    ),
+}
+"""Options by which a program that reads and prints writes a file, removes one or sets something instead, in
+the same form: what is written may be what another program starts."""
 
 ASSIGNING = frozenset({"make", "gmake"})
 """Those to which a word such as `SHELL=x` says what they start."""
@@ -356,6 +402,10 @@ GIT_STARTING_BELOW: Mapping[str, tuple[str, ...]] = {
     "bisect": ("run",),
     "difftool": ("-x", "--ext"),
     "filter-branch": ("",),
+    "filter-repo": ("--",),
+    "instaweb": ("-b", "-d", "--bro", "--httpd", "--modu"),
+    "daemon": ("--access-h",),
+    "svn": ("--authors-p",),
     "grep": ("-O", "--open", "--text"),
     "init": ("--templ",),
     "merge": ("-s", "--str"),
