@@ -38,6 +38,7 @@ from reading.digits import number_of
 from reading.wholetext import json_of
 from tools_app.questions import TOOL as QUESTIONS
 from tools_app.questions import Answer, answer_text, checked, questions_of
+from tools_app.touches import as_data
 from v1.door import parse
 from v1.threads import threads_of
 from workers.handouts import handed_calls
@@ -162,7 +163,7 @@ def _interrupt(row: Event, approval: Approval | None) -> Interrupt | None:
                 tool_call_id=row.uid,
                 response_schema=_Decision.model_json_schema(),
                 expires_at=approval.expires_at.isoformat() if approval.expires_at else None,
-                metadata={"proposedArgs": approval.final_input} if approval.was_edited else None,
+                metadata=_about(approval) or None,
             )
         case AgentToolUse() | AgentMcpToolUse() if use.evaluated_permission == "ask":
             return Interrupt(
@@ -174,6 +175,12 @@ def _interrupt(row: Event, approval: Approval | None) -> Interrupt | None:
             )
         case _:
             return None
+
+
+def _about(approval: Approval) -> dict[str, Any]:
+    about: dict[str, Any] = {"proposedArgs": approval.final_input} if approval.was_edited else {}
+    told = as_data(approval.touches)
+    return {**about, "agentsite:acts_on": told} if told else about
 
 
 def require_none_open(still_open: Sequence[Interrupt]) -> None:

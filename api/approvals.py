@@ -18,6 +18,7 @@ from approvals.actions.approvals import assign_approval, note_seen
 from approvals.models import Approval
 from harness.errors import NotFound
 from harness.refusals import not_among
+from tools_app.touches import as_data
 
 from .base import ApiView
 from .bodies import read_body
@@ -37,6 +38,7 @@ def approval_row(row: Approval) -> dict[str, Any]:
         "tool": row.tool,
         "host": row.host,
         "input": row.effective_input,
+        "acts_on": as_data(row.touches),
         "reason": row.reason,
         "risk": row.risk,
         "state": row.state,

@@ -8,7 +8,7 @@ not tell (a call's name, a turn's usage) is asked of `Facts`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -96,6 +96,8 @@ class CallFacts:
     reason: str = ""
     round: int = 0
     """How often it had been asked about."""
+    acts_on: Mapping[str, Any] = field(default_factory=dict)
+    """What the input names, as it was when it was asked; empty where that says it all."""
 
 
 class Facts(Protocol):
@@ -381,6 +383,7 @@ def questions(request_id: str, calls: Sequence[CallFacts]) -> list[Frame]:
                 "id": call.uid,
                 "unknown": call.unknown,
                 "reason": call.reason,
+                **({"acts_on": call.acts_on} if call.acts_on else {}),
             }
             for call in asked
         ]

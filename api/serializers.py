@@ -349,6 +349,10 @@ class ApprovalRow(serializers.Serializer[Any]):
         allow_blank=True, help_text="The machine that it goes to, of a tool of an MCP server."
     )
     input = serializers.DictField(help_text="What it would run with, or ran with.")
+    acts_on = serializers.DictField(
+        help_text="What that names, as it was when it was asked: `words`, `changes` (`path`, `diff`, "
+        "`added`, `removed`, `created`) and whether that is `whole`. Empty where the input says it all."
+    )
     reason = serializers.CharField(help_text="Why it waits.")
     risk = serializers.ChoiceField(choices=["low", "medium", "high"])
     state = serializers.ChoiceField(

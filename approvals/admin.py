@@ -23,6 +23,8 @@ from accounts.administration.readonly import ReadOnlyAdmin, is_shown_whole, pret
 from accounts.administration.requests import actor_of
 from accounts.staff import has_staff_permission
 from harness.errors import Declined
+from tools_app import touches
+from tools_app.touches import as_text
 
 from .actions.approvals import decide_approval
 from .actions.rules import revoke_rule
@@ -65,6 +67,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
         "tool",
         "input_shown",
         "final_input_shown",
+        "acts_on_shown",
         "reason",
         "rule_level",
         "risk",
@@ -98,6 +101,11 @@ class ApprovalAdmin(ReadOnlyAdmin):
     @admin.display(description=_("allowed with"))
     def final_input_shown(self, obj: Approval) -> SafeString | str:
         return "—" if obj.final_input is None else pretty_json(obj.final_input)
+
+    @admin.display(description=_("what it acts on"))
+    def acts_on_shown(self, obj: Approval) -> SafeString | str:
+        told = as_text(obj.touches)
+        return format_html('<pre class="agentsite-json">{}</pre>', told) if told else "—"
 
     @admin.display(description=_("people who have allowed it"))
     def allowed(self, obj: Approval) -> str:
@@ -141,7 +149,12 @@ class ApprovalAdmin(ReadOnlyAdmin):
                 if verdict == "approve"
                 else gettext("Deny these calls?"),
                 "approvals": [
-                    (one, pretty_json(one.effective_input), is_shown_whole(one.effective_input))
+                    (
+                        one,
+                        pretty_json(one.effective_input),
+                        as_text(one.touches),
+                        is_shown_whole(one.effective_input) and touches.is_shown_whole(one.touches),
+                    )
                     for one in chosen
                 ],
                 "action": "allow_once" if verdict == "approve" else "deny",

@@ -15,6 +15,7 @@ class ApprovalsConfig(AppConfig):
         from conversations.kitparts import add_rules  # noqa: PLC0415
         from conversations.projections import Turn, follow  # noqa: PLC0415
         from notices.waiting import notify_of  # noqa: PLC0415
+        from tools_app.touches import keep_with  # noqa: PLC0415
 
         from . import projection  # noqa: PLC0415
         from .actions.calls import decide_call  # noqa: PLC0415
@@ -28,6 +29,7 @@ class ApprovalsConfig(AppConfig):
         follow(projection.project, *projection.FOLLOWED, turn=Turn.BEFORE)
         decide_with(decide_call)
         notify_of(waiting)
+        keep_with(projection.told_of)
         forget_with("approvals", forget)
         go_along_with("approvals", take_rules_along)
         make_with("waiting", draw_waiting)

@@ -82,6 +82,12 @@ def approval_of(conversation: Conversation, call_uid: str) -> Approval | None:
     return Approval.objects.filter(conversation=conversation, call_uid=call_uid).first()
 
 
+def told_of(conversation: int, call_uid: str) -> dict[str, Any]:
+    """What its question showed beside the arguments; empty: nobody was asked."""
+    rows = Approval.objects.filter(conversation=conversation, call_uid=call_uid)
+    return rows.values_list("touches", flat=True).first() or {}
+
+
 def propose(approval: Approval, given: dict[str, Any] | None) -> None:
     """Have the question be about this input in place of the agent's; None: about that one again."""
     approval.final_input = given

@@ -18,6 +18,7 @@ from accounts.models import Organisation, User
 from accounts.reviewing import REVIEWING
 from accounts.staff import has_staff_permission
 from chat.presentation.dangers import danger_words
+from chat.presentation.touched import Touched
 from conversations.models import Conversation
 from conversations.models.share import DECIDING
 from harness.errors import Invalid, NotFound
@@ -77,6 +78,8 @@ class Item:
     fields: tuple[Field, ...]
     diff: SafeString
     """Empty where the call is no change of a file."""
+    touched: Touched
+    """What it acts on, where its arguments only name that."""
     may_not: str
     """Why the viewer may not decide on it; empty when she may."""
     is_own: bool
@@ -273,6 +276,7 @@ def _item(user: User, approval: Approval, surroundings: Around, readable: Collec
         approval=approval,
         fields=tuple(Field.of(name, value) for name, value in approval.effective_input.items()),
         diff=diff,
+        touched=Touched.of(touches),
         may_not=may_not,
         is_own=approval.conversation_id in readable,
         allowed=allowed,

@@ -27,13 +27,15 @@ from harness.events import AgentCustomToolUse
 from reading.unseen import visible_json
 from tools_app.questions import TOOL as QUESTIONS
 from tools_app.questions import Answer, questions_of
+from tools_app.touches import as_text, is_shown_whole
 
 from . import tools
 from .tools import Principal
 
 MOST_ASKED = 20
 MOST_SHOWN = 6_000
-"""Characters of a call's input that a form still shows. What is longer is decided on the page."""
+"""Characters of a call's input, and of what it would act on, that a form still shows. What is longer
+is decided on the page."""
 PART = "."
 """In a key, between a call, how often it was asked for, and the beginning of the hash of what was shown: an
 old answer is none to a new question, nor to a call that somebody has changed since."""
@@ -126,7 +128,9 @@ def _family(conversation: Conversation) -> list[int]:
 
 def _decision(row: Approval) -> Asked | None:
     shown = visible_json(row.effective_input, indent=1)
-    if len(shown) > MOST_SHOWN:
+    if told := as_text(row.touches):
+        shown += f"\n\n{told}"
+    if len(shown) > MOST_SHOWN or not is_shown_whole(row.touches):
         return None
     wanted = _("The agent wants to use %(tool)s:") % {"tool": row.tool}
     if row.host:

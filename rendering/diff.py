@@ -58,13 +58,14 @@ def parse_diff(diff: str) -> list[Line]:
     return lines
 
 
-def diff_table(diff: str, *, caption: str) -> SafeString:
-    """`diff` as a table called `caption`. Never raises; an empty diff gives an empty table body."""
+def diff_table(diff: str, *, caption: str, longest: int | None = LONGEST_LINE) -> SafeString:
+    """`diff` as a table called `caption`. Never raises; an empty diff gives an empty table body. `longest`:
+    characters of a line that are shown; None: all, where a person says yes to them."""
     lines = parse_diff(diff)
-    rows = [_row(line) for line in lines[:MOST_LINES]]
+    rows = [_row(line, longest) for line in lines[:MOST_LINES]]
     if len(lines) > MOST_LINES:
         left = _("%(count)d more lines are not shown.") % {"count": len(lines) - MOST_LINES}
-        rows.append(_row(Line("note", left)))
+        rows.append(_row(Line("note", left), longest))
     columns = (_("Old line"), _("New line"), _("Change"), _("Text"))
     cells = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     head = f'<thead class="visually-hidden"><tr>{cells}</tr></thead>'
@@ -75,10 +76,10 @@ def diff_table(diff: str, *, caption: str) -> SafeString:
     )
 
 
-def _row(line: Line) -> str:
+def _row(line: Line, longest: int | None) -> str:
     text = visible(line.text)
-    if len(text) > LONGEST_LINE:
-        text = f"{text[:LONGEST_LINE]}…"
+    if longest is not None and len(text) > longest:
+        text = f"{text[:longest]}…"
     if line.kind in {"hunk", "note"}:
         return f'<tr class="diff-{line.kind}"><td colspan="4">{escape(text)}</td></tr>'
     sign = {"added": "+", "removed": "−", "same": ""}[line.kind]

@@ -10,13 +10,13 @@ from django.utils.translation import gettext as _
 
 from conversations.models import Conversation
 from conversations.outcomes import is_reached
-from harness.errors import Invalid, NotFound, ToolError
+from harness.errors import Conflict, Invalid, NotFound, ToolError
 from tools_app.confinement import parse_path, shown
 from tools_app.diffs import diff_of
 from tools_app.workspace import Workspace
 
 from .models import SharedDraft, SharedVersion
-from .versions import Shelf, sha256_of, unknown
+from .versions import Shelf, sha256_of, stale, unknown
 
 DRAFTS = "shared-drafts"
 """The folder of the workspace in which drafts lie."""
@@ -52,7 +52,7 @@ class TableSharedFiles:
         report = [
             f"shared: {f'version {current.number}, sha256 {current.sha256}' if current else 'no such file'}",
             (
-                "draft:  the file is taken away"
+                "draft:  the file is taken away (draft_sha256 is empty)"
                 if draft.removal
                 else f"draft:  sha256 {sha256_of(data)}"
             )
@@ -114,17 +114,47 @@ class TableSharedFiles:
         )
         return f"Staged that version {current.number} of {path} is taken away (sha256 {current.sha256})."
 
-    def promote(self, path: str, expected_sha256: str) -> str:
+    def promote(self, path: str, expected_sha256: str, draft_sha256: str) -> str:
         path = _clean(path)
         draft = self._draft(path)
         self._require_pass()
-        data = None if draft.removal else self._read_draft(path)
-        row = self._store(path, data, expected_sha256)
+        # Read once: what is compared is what is stored.
+        row = self._store(path, self._named_draft(draft, draft_sha256), expected_sha256)
         if row.removed:
             draft.delete()
             return f"{path} is shared no more; version {row.number} says so."
         SharedDraft.objects.filter(pk=draft.pk).update(base=row.number)
         return f"{path} is version {row.number} now (sha256 {row.sha256})."
+
+    def change_of(
+        self, path: str, *, version: int | None, expected_sha256: str, draft_sha256: str
+    ) -> tuple[str, bytes | None, bytes | None]:
+        """The path, what is shared there now and what would be: of this version, or else of the draft; None:
+        no such file. Raises where either is not what the hashes say."""
+        path = _clean(path)
+        current = self._shelf.current(path)
+        if _bare(expected_sha256) != (current.sha256 if current else ""):
+            raise stale(path, current)
+        before = bytes(current.content) if current else None
+        if version is not None:
+            return path, before, bytes(self._shelf.version(path, version).content)
+        return path, before, self._named_draft(self._draft(path), draft_sha256)
+
+    def _named_draft(self, draft: SharedDraft, named: str) -> bytes | None:
+        """None: it takes the file away. Raises Conflict unless it is the draft that is named by this hash,
+        which is what a person was shown."""
+        data = None if draft.removal else self._read_draft(draft.path)
+        is_now = "" if data is None else sha256_of(data)
+        if _bare(named) != is_now:
+            raise Conflict(
+                _("The draft of “%(path)s” is another one than the call names; it is: %(now)s.")
+                % {
+                    "path": shown(draft.path),
+                    "now": f"sha256 {is_now}" if is_now else _("that the file is taken away"),
+                },
+                hint=_("Compare again, then give the draft's SHA-256 as draft_sha256."),
+            )
+        return data
 
     def _require_pass(self) -> None:
         """What was made where an outcome was asked for is shared once that is reached."""
@@ -186,6 +216,10 @@ def _clean(path: str) -> str:
     if not parts:
         raise Invalid(_("The path names no file."), field="path", hint=_("Name a file."))
     return "/".join(parts)
+
+
+def _bare(sha256: str) -> str:
+    return sha256.strip().lower()
 
 
 def _lines(data: bytes) -> list[str]:

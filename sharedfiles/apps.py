@@ -9,8 +9,10 @@ class SharedfilesConfig(AppConfig):
     def ready(self) -> None:
         # Only now are there models to import.
         from conversations.kitparts import add_mounts, add_part  # noqa: PLC0415
+        from tools_app.touches import tell_with  # noqa: PLC0415
 
-        from . import kitpart  # noqa: PLC0415
+        from . import kitpart, telling  # noqa: PLC0415
 
         add_part(kitpart.part)
         add_mounts(kitpart.mounts)
+        tell_with(telling.tell, *telling.TOOLS)

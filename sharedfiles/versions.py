@@ -88,7 +88,7 @@ class Shelf:
                 newest = self.newest(path)
                 current = self.current(path)
                 if expected.strip().lower() != (current.sha256 if current else ""):
-                    raise _stale(path, current)
+                    raise stale(path, current)
                 if current is None:
                     if data is None:
                         raise unknown(path)
@@ -106,7 +106,7 @@ class Shelf:
                     owner_id=owner_id,
                 )
         except IntegrityError:  # somebody else was quicker
-            raise _stale(path, self.current(path)) from None
+            raise stale(path, self.current(path)) from None
         transaction.on_commit(self.lay_out)
         return row
 
@@ -178,7 +178,8 @@ def unknown(path: str) -> NotFound:
     )
 
 
-def _stale(path: str, current: SharedVersion | None) -> Conflict:
+def stale(path: str, current: SharedVersion | None) -> Conflict:
+    """What is said to who expected something else there."""
     now = f"version {current.number}, sha256 {current.sha256}" if current else _("no such file")
     return Conflict(
         _("“%(path)s” is not what you expected; it is: %(now)s. Nothing was changed.")

@@ -1,17 +1,26 @@
-"""What a call would touch, told before it runs: a diff, a command with its directory, a host.
+"""What a call would touch, told before it runs: diffs, a command with its directory, a host.
 
-For people's eyes only. Nothing is judged by it, and what cannot be told is left out.
+For people's eyes; no rule judges by it, and what cannot be told is left out. An app that offers a tool whose
+arguments only name what it acts on tells here what that is (`tell_with`), for every place that shows the
+question. Who asks keeps what was told (`keep_with`), and the tool refuses to act on anything else
+(`require_as_told`): so a yes holds for what was seen, and for nothing that took its place meanwhile.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import AgentError
+from django.utils.translation import gettext as _
+
+from harness.errors import AgentError, ToolError
+from harness.events import DiffDisplay
 from reading.hostnames import LONGEST_ADDRESS, split_address
+from reading.unseen import visible
 from tools_app.diffs import diff_of
 from tools_app.textfiles import decode, find_all, replace_at
 from tools_app.workspace import Workspace, workspace_for
@@ -20,12 +29,128 @@ logger = logging.getLogger(__name__)
 
 LARGEST = 200_000
 """Bytes of a file up to which a change of it is shown beforehand."""
+MATCHED = 400
+"""Changed lines of `changed_texts` up to which single ones are matched."""
+MOST_LINES = 2_000
+"""Lines of a change that people are shown, as `rendering.diff` has them in one table."""
 COMMANDS = ("bash", "background_run")
+
+Teller = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
+"""From the conversation's id, the tool's name and the input to what `told_of` makes."""
+Kept = Callable[[int, str], Mapping[str, Any]]
+"""From the key of a conversation and the id of a call to what was told when it was asked about; empty: it was
+not asked about."""
+
+_tellers: dict[str, Teller] = {}
+_kept: list[Kept] = []
+
+
+def tell_with(teller: Teller, *tools: str) -> None:
+    """Have `teller` tell of calls of these tools from now on."""
+    _tellers.update(dict.fromkeys(tools, teller))
+
+
+def keep_with(kept: Kept) -> None:
+    """Have `told_before` ask it; one for all."""
+    _kept[:] = [kept]
+
+
+def is_told_of(tool: str) -> bool:
+    return tool in _tellers
+
+
+def told_before(conversation: int, call_uid: str) -> Mapping[str, Any]:
+    """What people were shown beside the arguments; empty: nobody was asked."""
+    return _kept[0](conversation, call_uid) if _kept else {}
+
+
+def changed_text(path: str, before: str | None, after: str | None) -> DiffDisplay:
+    """One text that takes the place of another; None: there is none."""
+    return diff_of(path, before or "", after or "", created=before is None, matched=MATCHED)
+
+
+def told_of(
+    changes: Sequence[DiffDisplay],
+    *words: tuple[str, Mapping[str, Any]],
+    bound: Sequence[str] = (),
+    whole: bool = True,
+) -> dict[str, Any]:
+    """What a teller tells: in sentences that are translated when they are read (`gettext_noop`) with what is
+    filled in, as changes of texts, and by what these are bound (`require_as_told`). `whole`: there is no more
+    to see than these."""
+    return {
+        "kind": "changes",
+        "words": [[sentence, dict(names)] for sentence, names in words],
+        "changes": [change.model_dump(exclude={"type"}) for change in changes],
+        "whole": whole and all(map(_is_whole, changes)),
+        "bound": _digest(bound),
+    }
+
+
+def require_as_told(conversation: int, call_uid: str, bound: Sequence[str]) -> None:
+    """Raises ToolError where people were asked about this call and what it would act on is another by now.
+    Called in the transaction of the act, which that undoes."""
+    told = told_before(conversation, call_uid)
+    if told and told.get("bound") != _digest(bound):
+        raise ToolError(
+            "What this would act on has changed since a person was asked, so nothing was done.",
+            hint="Look at it as it is now, and call again: then the person is shown that.",
+        )
+
+
+def is_shown_whole(touches: Mapping[str, Any]) -> bool:
+    """Whether people see all that it tells of."""
+    return touches.get("whole") is not False
+
+
+def words_of(touches: Mapping[str, Any]) -> list[str]:
+    """In the reader's language, with every sign to be seen."""
+    told = [visible(_(sentence) % names) for sentence, names in touches.get("words", [])]
+    if not is_shown_whole(touches):
+        told.append(_("Not all that this call would change can be shown here."))
+    if why := touches.get("why"):
+        told.append(visible(str(why)))
+    return told
+
+
+def as_data(touches: Mapping[str, Any]) -> dict[str, Any]:
+    """For programs: `words`, `changes` as unified diffs, and `whole`; empty where the arguments say all."""
+    words, changes = words_of(touches), changes_in(touches)
+    if not words and not changes:
+        return {}
+    return {
+        "words": words,
+        "changes": [change.model_dump(exclude={"type"}) for change in changes],
+        "whole": is_shown_whole(touches),
+    }
+
+
+def as_text(touches: Mapping[str, Any]) -> str:
+    """For forms that have nothing but text: the words, then each change with every sign to be seen."""
+    parts = words_of(touches)
+    parts += [f"{visible(change.path)}\n{visible(change.diff)}" for change in changes_in(touches)]
+    return "\n\n".join(parts)
+
+
+def changes_in(touches: Mapping[str, Any]) -> list[DiffDisplay]:
+    return [DiffDisplay.model_validate(change) for change in touches.get("changes", [])]
+
+
+def _is_whole(change: DiffDisplay) -> bool:
+    lines = change.diff.split("\n")
+    shown = sum(line[:1] in {"+", "-"} for line in lines)
+    return shown == change.added + change.removed and len(lines) <= MOST_LINES
+
+
+def _digest(bound: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(list(bound)).encode()).hexdigest()
 
 
 def touched_by(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"kind": "diff" | "command" | "address" | "path", …}`, or `{}`. Raises nothing."""
+    """`{"kind": "changes" | "diff" | "command" | "address" | "path", …}`, or `{}`. Raises nothing."""
     try:
+        if tool in _tellers:
+            return _tellers[tool](conversation_uid, tool, given)
         if tool in COMMANDS:
             return {
                 "kind": "command",
@@ -40,9 +165,11 @@ def touched_by(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> di
         if isinstance(path := given.get("path"), str) and path:
             return {"kind": "path", "path": path}
     except (AgentError, OSError, ValueError) as problem:
-        return {"kind": "unknown", "why": str(problem)[:500]}
+        return {"kind": "unknown", "why": str(problem)[:500], "whole": tool not in _tellers}
     except Exception:  # a preview must never keep a question from being asked
         logger.exception("what a call of %s would touch could not be told", tool)
+        if tool in _tellers:
+            return {"kind": "unknown", "why": "", "whole": False}
     return {}
 
 

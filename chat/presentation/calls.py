@@ -64,6 +64,7 @@ from .dangers import danger_words
 from .network import Network, network_of
 from .proposals import Diff, diff_from, proposed_by
 from .titles import Tense, in_words
+from .touched import NOTHING, Touched, touched
 
 PLAN_TOOL = "present_plan"
 """Its question is a plan to read, not a call to inspect."""
@@ -216,6 +217,8 @@ class Card:
     """The hash of the input that the question is about; what allowing it is bound to."""
     dangers: tuple[str, ...] = ()
     """What makes it dangerous, in words, while it asks."""
+    touched: Touched = NOTHING
+    """What it acts on, where its arguments only name that, as whoever was asked was shown it."""
     asked_for: tuple[Argument, ...] = ()
     """What the agent asked for, where the question is about what a person put in its place."""
 
@@ -301,6 +304,7 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
         card.within, card.depth = visible(use.within_tool), use.depth
     answered = started = False
     card.round = int(asked)
+    card.touched = touched(rows[0].conversation_id, call, use.name)
     given: Mapping[str, Any] = use.input
     proposed: dict[str, Any] | None = None
     for row in rows[1:]:

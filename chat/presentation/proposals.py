@@ -37,10 +37,14 @@ class Diff:
         return self.added + self.removed
 
 
-def diff_from(change: DiffDisplay, *, replaces: bool = False) -> Diff:
+def diff_from(
+    change: DiffDisplay, *, replaces: bool = False, longest: int | None = LONGEST_LINE
+) -> Diff:
     path = visible(change.path)
     caption = _("Changes of %(path)s") % {"path": path}
-    table = diff_table(change.diff, caption=caption) if change.diff else SafeString("")
+    table = SafeString("")
+    if change.diff:
+        table = diff_table(change.diff, caption=caption, longest=longest)
     return Diff(path, change.added, change.removed, change.created, table, replaces)
 
 

@@ -53,7 +53,7 @@ def share(conversation, path: str, text: str, expected: str = "") -> None:
     files = shared(conversation)
     files.stage(path)
     write_draft(conversation, path, text)
-    files.promote(path, expected)
+    files.promote(path, expected, hash_of(text))
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_change_is_staged_compared_promoted_and_seen_by_the_others(two):
     compared = shared(second).compare("guides/style.md")
     assert "2 lines differ:\n-two\n+2" in compared
     assert hash_of("one\n2\n") in compared
-    told = shared(second).promote("guides/style.md", hash_of("one\ntwo\n"))
+    told = shared(second).promote("guides/style.md", hash_of("one\ntwo\n"), hash_of("one\n2\n"))
     assert (
         told
         == f"guides/style.md is version 2 now (sha256 {hash_of('one' + chr(10) + '2' + chr(10))})."
@@ -119,10 +119,10 @@ def test_a_stale_expected_hash_refuses_the_promotion_and_changes_nothing(two):
     share(first, "a", "2", hash_of("1"))
     write_draft(second, "a", "3")
     with pytest.raises(Conflict) as refusal:
-        shared(second).promote("a", hash_of("1"))
+        shared(second).promote("a", hash_of("1"), hash_of("3"))
     assert f"version 2, sha256 {hash_of('2')}" in refusal.value.message
     with pytest.raises(Conflict):
-        shared(second).promote("a", "")
+        shared(second).promote("a", "", hash_of("3"))
     assert SharedVersion.objects.count() == 2
     assert "stale" in shared(second).overview()[0]
     assert "has changed since this draft was staged" in shared(second).compare("a")
@@ -162,13 +162,13 @@ def test_a_name_is_not_a_file_and_a_folder_at_once(two):
     share(first, "a", "1")
     shared(first).stage("b/c")
     write_draft(first, "b/c", "1")
-    shared(first).promote("b/c", "")
+    shared(first).promote("b/c", "", hash_of("1"))
     Workspace(workspace_for(first.uid)).remove("shared-drafts/a")
     for path in ("a/x", "b"):
         shared(first).stage(path)
     write_draft(first, "a/x", "1")
     with pytest.raises(Conflict, match="at once"):
-        shared(first).promote("a/x", "")
+        shared(first).promote("a/x", "", hash_of("1"))
 
 
 def test_another_organisation_shares_nothing_with_the_same_agent(
@@ -218,7 +218,9 @@ def test_promoting_and_restoring_ask_first_whatever_the_rules_say(alice, convers
         [
             reply(call("stage_shared_file", path="a")),
             reply(call("write_file", path="shared-drafts/a", content="1")),
-            reply(call("promote_shared_file", path="a", expected_sha256="")),
+            reply(
+                call("promote_shared_file", path="a", expected_sha256="", draft_sha256=hash_of("1"))
+            ),
             reply(call("restore_shared_file", path="a", version=1, expected_sha256=hash_of("1"))),
             reply("Done."),
         ]
@@ -246,9 +248,9 @@ def test_a_removal_is_staged_compared_promoted_and_undone_by_a_restore(two):
     assert "-one" in files.compare("guides/style.md")
     assert "a removal, ready to be promoted" in files.overview()[0]
     with pytest.raises(Conflict):
-        files.promote("guides/style.md", "")
+        files.promote("guides/style.md", "", "")
     assert (laid_out(first) / "guides/style.md").exists()
-    assert "shared no more" in files.promote("guides/style.md", hash_of("one\n"))
+    assert "shared no more" in files.promote("guides/style.md", hash_of("one\n"), "")
     assert files.overview()[0] == "Nothing is shared yet."
     assert list(laid_out(first).iterdir()) == []
     assert "shared no more" in files.versions("guides/style.md").splitlines()[0]
@@ -265,7 +267,7 @@ def test_where_a_file_was_taken_away_a_folder_may_stand(two):
     first, second = two
     share(first, "a", "1")
     shared(first).stage_removal("a")
-    shared(first).promote("a", hash_of("1"))
+    shared(first).promote("a", hash_of("1"), "")
     share(second, "a/b", "2")
     assert (laid_out(first) / "a/b").read_text() == "2"
     with pytest.raises(Conflict, match="at once"):
@@ -279,7 +281,7 @@ def test_a_removal_staged_before_a_change_is_stale(two):
     share(first, "a", "2", hash_of("1"))
     assert "has changed since" in shared(second).compare("a")
     with pytest.raises(Conflict):
-        shared(second).promote("a", hash_of("1"))
+        shared(second).promote("a", hash_of("1"), "")
 
 
 # --- staff ----------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """The tools for files that all conversations of an agent share: list, stage, compare, promote, restore.
 
 Shared files are read-only for every tool and command. A change is staged as a draft in the workspace,
-compared, and promoted as a new version, which a person is asked about. Where versions are kept is the
-runner's side, reached through a `SharedAccess` among the context's extras.
+compared, and promoted as a new version, which a person is asked about: exactly the draft whose hash the call
+names. Where versions are kept is the runner's side, reached through a `SharedAccess` among the context's
+extras.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class SharedAccess(Protocol):
         """Where the draft lies in the workspace; None for one that takes the file away."""
         ...
 
-    def promote(self, path: str, expected_sha256: str) -> str: ...
+    def promote(self, path: str, expected_sha256: str, draft_sha256: str) -> str:
+        """Nothing but the draft that has this hash; empty: that takes the file away."""
+        ...
 
     def versions(self, path: str) -> str: ...
 
@@ -107,6 +110,13 @@ EXPECTED = {
     "shared_files); empty for a new file. If it has changed meanwhile, nothing is done.",
 }
 
+DRAFT = {
+    "type": "string",
+    "maxLength": 64,
+    "description": "The SHA-256 of the draft (from compare_shared_file); empty where it takes the file away. "
+    "If the draft is another one when a person has said yes, nothing is done.",
+}
+
 
 def _path_of(arguments: Mapping[str, Any]) -> str:
     return str(arguments.get("path", ""))
@@ -169,9 +179,13 @@ TOOLS = (
     _tool(
         "promote_shared_file",
         "Make the draft the new version of the shared file, for all conversations of this agent. A "
-        "person is asked first.",
-        {"path": PATH, "expected_sha256": EXPECTED},
-        _handler(lambda access, given: access.promote(given["path"], given["expected_sha256"])),
+        "person is asked first, and is shown the change.",
+        {"path": PATH, "expected_sha256": EXPECTED, "draft_sha256": DRAFT},
+        _handler(
+            lambda access, given: access.promote(
+                given["path"], given["expected_sha256"], given["draft_sha256"]
+            )
+        ),
         effect=Effect.OUTSIDE,
         always_asks=True,
         in_order=True,
