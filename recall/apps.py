@@ -20,8 +20,9 @@ class RecallConfig(AppConfig):
             know,
         )
         from owndata.parts import give_with  # noqa: PLC0415
+        from tools_app.touches import tell_with  # noqa: PLC0415
 
-        from . import documenttools, kitpart, mounted, owndata, reminding, shown  # noqa: PLC0415
+        from . import documenttools, kitpart, mounted, owndata, reminding, shown, telling  # noqa: PLC0415
         from .events import MemoryRecalled  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
 
@@ -36,5 +37,6 @@ class RecallConfig(AppConfig):
         count_use(mounted.last_use)
         remove_with(mounted.remove_files)
         offer(shown.commands)
+        tell_with(telling.tell, *telling.TOOLS)
         forget_with("recall", forget)
         give_with("recall", _("What agents remember about you"), owndata.files)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime, time, timedelta
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from conversations.models import Conversation
@@ -30,6 +31,7 @@ from memory.models import AuthorKind, Memory, MemoryStore, MemoryVersion
 from memory.searching import search_memories
 from reading.digits import number_of
 from reading.moments import day_of
+from tools_app.touches import require_as_told
 
 from .past import around, search_past
 from .reach import reach_of, stores_for
@@ -113,9 +115,9 @@ def read(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     if "#" in wanted:
         text = _around(conversation, wanted)
         return ToolOutput(text, untrusted=True, untrusted_by="an earlier conversation")
-    memory = _found(conversation, wanted)
+    memory = found_memory(conversation, wanted)
     Memory.objects.filter(pk=memory.pk).count_use()
-    head = f"{memory.uid} ({_about(memory)}), {memory.path} in “{memory.store.name}”"
+    head = f"{memory.uid} ({_about(memory)}), {memory.path} in “{memory.store.name}”, sha256 {memory.sha256}"
     if memory.supersedes is not None:
         head += f"; before, until {memory.supersedes.valid_until:%Y-%m-%d}: {memory.supersedes.uid}"
     text = memory.content[:READ]
@@ -167,12 +169,18 @@ def keep(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
 
 def forget(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     conversation = _conversation(context)
-    memory = _found(conversation, arguments["id"])
+    memory = found_memory(conversation, arguments["id"])
     if memory.store.owner_id != conversation.owner_id:
         raise ToolError("This memory is shared.", hint="A person forgets it under Memory.")
     require_asked(context, conversation)
+    require_as_told(conversation.pk, context.call_id, bound_to(memory))
     try:
-        forget_memory(actor=conversation.owner, memory=memory, author=_author(conversation))
+        forget_memory(
+            actor=conversation.owner,
+            memory=memory,
+            version_uid=memory.version_uid,
+            author=_author(conversation),
+        )
     except Declined as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
     return ToolOutput("Forgotten, with all that it said before.")
@@ -180,19 +188,21 @@ def forget(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
 
 def share(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     conversation = _conversation(context)
-    memory = _found(conversation, arguments["id"])
-    stores = MemoryStore.objects.visible_to(conversation.owner).filter(
-        organisation=conversation.organisation, uid=arguments["store"], owner=None
-    )
-    store = stores.select_related("organisation", "agent").first()
-    if store is None:
-        raise ToolError("There is no such shared store.", hint="search_memory names stores.")
+    memory = found_memory(conversation, arguments["id"])
+    store = shared_store(conversation, arguments["store"])
     _require_pass(memory)
+    sha256 = arguments["sha256"].strip().lower()
     try:
-        made = promote_memory(actor=conversation.owner, memory=memory, store=store)
+        with transaction.atomic():
+            made = promote_memory(
+                actor=conversation.owner, memory=memory, store=store, sha256=sha256
+            )
+            # Behind the act, which holds what it looked at; what is raised undoes it.
+            bound = [*bound_to(memory), store.uid, made.stood]
+            require_as_told(conversation.pk, context.call_id, bound)
     except AgentError as problem:
         raise ToolError(problem.message, hint=problem.hint) from problem
-    return ToolOutput(f"Shared in “{store.name}” as {made.uid}.")
+    return ToolOutput(f"Shared in “{store.name}” as {made.memory.uid}.")
 
 
 # --- what they share ------------------------------------------------------------------------------
@@ -207,7 +217,8 @@ def _author(conversation: Conversation) -> Author:
     return Author(AuthorKind.SESSION, conversation.uid)
 
 
-def _found(conversation: Conversation, uid: str) -> Memory:
+def found_memory(conversation: Conversation, uid: str) -> Memory:
+    """One that its agent is told of. Raises ToolError."""
     stores = stores_for(conversation, reach_of(conversation))
     rows = Memory.objects.filter(store__in=stores).trusted()
     rows = rows.select_related("store__organisation", "store__agent", "supersedes")
@@ -215,6 +226,22 @@ def _found(conversation: Conversation, uid: str) -> Memory:
     if memory is None:
         raise ToolError(f"There is no memory {uid[:60]}.", hint="search_memory finds them.")
     return memory
+
+
+def shared_store(conversation: Conversation, uid: str) -> MemoryStore:
+    """Raises ToolError."""
+    stores = MemoryStore.objects.visible_to(conversation.owner).filter(
+        organisation=conversation.organisation, uid=uid, owner=None
+    )
+    store = stores.select_related("organisation", "agent").first()
+    if store is None:
+        raise ToolError("There is no such shared store.", hint="search_memory names stores.")
+    return store
+
+
+def bound_to(*memories: Memory) -> list[str]:
+    """What a yes to an act on these holds for: them as they are, and no others."""
+    return [part for each in memories for part in (each.uid, each.path, each.version_uid)]
 
 
 def _moment(arguments: dict[str, Any], name: str) -> datetime | None:
@@ -296,6 +323,12 @@ def _short(text: str) -> str:
 
 
 _DAY = {"type": "string", "maxLength": 10, "description": "Such as 2026-01-31."}
+_SHA256 = {
+    "type": "string",
+    "minLength": 64,
+    "maxLength": 64,
+    "description": "Of the memory, from read_memory. If it says something else by now, nothing is done.",
+}
 _ID = {"type": "string", "minLength": 1, "maxLength": 80}
 TOOLS = (
     Tool(
@@ -382,11 +415,14 @@ TOOLS = (
     ),
     Tool(
         name="share_memory",
-        description="Put a memory of the person's into a store that others read. The person is asked.",
+        description=(
+            "Put a memory of the person's into a store that others read. The person is asked, and is shown "
+            "what is shared and what it takes the place of."
+        ),
         input_schema={
             "type": "object",
-            "properties": {"id": _ID, "store": _ID},
-            "required": ["id", "store"],
+            "properties": {"id": _ID, "store": _ID, "sha256": _SHA256},
+            "required": ["id", "store", "sha256"],
             "additionalProperties": False,
         },
         handler=share,

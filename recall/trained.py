@@ -18,12 +18,13 @@ from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from memory.access import Author
 from memory.actions.memories import change_memory, delete_memory
 from memory.models import AuthorKind, Memory
+from tools_app.touches import require_as_told
 
 from .changes import change_in, create_in
 from .models import Access, AttachedStore
 from .mounted import attached_to, follow_changes, shown_in, writable
 from .strangers import has_strangers_words, mark_as_strangers, require_asked
-from .tools import EXTRA
+from .tools import EXTRA, bound_to
 from .writing import WRITING
 
 SCHEMA = "memory_20250818"
@@ -39,7 +40,7 @@ NUMBERED = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     attached: AttachedStore
     path: str
     """In the store; empty: the store itself."""
@@ -50,7 +51,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class Work:
     """One command: who works where."""
 
     context: ToolContext
@@ -61,7 +62,7 @@ class _Work:
     def author(self) -> Author:
         return Author(AuthorKind.SESSION, self.conversation.uid)
 
-    def place(self, path: str) -> _Place | None:
+    def place(self, path: str) -> Place | None:
         """None: the folder of all stores. Raises ToolError."""
         whole = path.rstrip("/") or "/"
         if whole == ROOT:
@@ -73,10 +74,10 @@ class _Work:
             raise ToolError(f"Path {path[:200]} would escape {ROOT} directory")
         for attached in self.given:
             if attached.slug == slug:
-                return _Place(attached, f"/{rest}" if slash else "")
+                return Place(attached, f"/{rest}" if slash else "")
         raise _missing(path)
 
-    def to_write(self, path: str) -> _Place:
+    def to_write(self, path: str) -> Place:
         place = self.place(path)
         if place is None or not place.path:
             names = ", ".join(f"{ROOT}/{each.slug}" for each in self.given)
@@ -87,7 +88,7 @@ class _Work:
             raise ToolError(f"{ROOT}/{place.attached.slug} is read only.")
         return place
 
-    def below(self, place: _Place) -> list[Memory]:
+    def below(self, place: Place) -> list[Memory]:
         """What is shown of it: the one at this path, or those in the folder."""
         return [
             each
@@ -95,7 +96,7 @@ class _Work:
             if each.path == place.path or each.path.startswith(f"{place.path}/")
         ]
 
-    def file(self, place: _Place) -> Memory:
+    def file(self, place: Place) -> Memory:
         found = self.below(place)
         if not found:
             raise _missing(place.shown)
@@ -103,7 +104,7 @@ class _Work:
             raise ToolError(f"The path {place.shown} is not a file.")
         return found[0]
 
-    def change(self, place: _Place, memory: Memory, content: str) -> None:
+    def change(self, place: Place, memory: Memory, content: str) -> None:
         change_in(
             self.conversation,
             place.attached,
@@ -135,7 +136,7 @@ def work(context: ToolContext, arguments: dict[str, Any]) -> str | ToolOutput:
     try:
         _follow(conversation, given)
         with transaction.atomic():
-            told = perform(_Work(context, conversation, given), arguments)
+            told = perform(Work(context, conversation, given), arguments)
         # Behind the transaction: what is rolled back must not have reached the folders.
         if command != "view":
             _follow(conversation, given)
@@ -154,7 +155,7 @@ def _follow(conversation: Conversation, given: Sequence[AttachedStore]) -> None:
 # --- commands -------------------------------------------------------------------------------------
 
 
-def _view(work: _Work, arguments: Mapping[str, Any]) -> str | ToolOutput:
+def _view(work: Work, arguments: Mapping[str, Any]) -> str | ToolOutput:
     path = arguments["path"].rstrip("/")
     place = work.place(path)
     found = work.below(place) if place is not None and place.path else []
@@ -228,7 +229,7 @@ def _lines(lines: Sequence[str], first: int, last: int) -> str:
     )
 
 
-def _create(work: _Work, arguments: Mapping[str, Any]) -> str:
+def _create(work: Work, arguments: Mapping[str, Any]) -> str:
     place = work.to_write(arguments["path"])
     if work.below(place):
         raise ToolError(f"File {place.shown} already exists")
@@ -243,7 +244,7 @@ def _create(work: _Work, arguments: Mapping[str, Any]) -> str:
     return f"File created successfully at: {place.shown}"
 
 
-def _str_replace(work: _Work, arguments: Mapping[str, Any]) -> ToolOutput:
+def _str_replace(work: Work, arguments: Mapping[str, Any]) -> ToolOutput:
     place, old = work.to_write(arguments["path"]), arguments["old_str"]
     memory = work.file(place)
     before, found, behind = memory.content.partition(old)
@@ -276,7 +277,7 @@ def _places(content: str, part: str) -> Iterator[int]:
         end = start + len(part)
 
 
-def _insert(work: _Work, arguments: Mapping[str, Any]) -> str:
+def _insert(work: Work, arguments: Mapping[str, Any]) -> str:
     place, line = work.to_write(arguments["path"]), int(arguments["insert_line"])
     memory = work.file(place)
     lines = memory.content.removesuffix("\n").split("\n") if memory.content else []
@@ -290,13 +291,37 @@ def _insert(work: _Work, arguments: Mapping[str, Any]) -> str:
     return f"The file {place.shown} has been edited."
 
 
-def _delete(work: _Work, arguments: Mapping[str, Any]) -> str:
-    place = work.to_write(arguments["path"])
-    found = work.below(place)
+def taken_away(
+    work: Work, arguments: Mapping[str, Any]
+) -> tuple[Place, Place | None, list[Memory]]:
+    """From where (and, of those that are moved, to where) a command of `TAKING_AWAY` takes which memories.
+    Raises ToolError."""
+    if arguments["command"] == "rename":
+        old, new = work.to_write(arguments["old_path"]), work.to_write(arguments["new_path"])
+    else:
+        old, new = work.to_write(arguments["path"]), None
+    found = work.below(old)
     if not found:
-        raise ToolError(f"The path {place.shown} does not exist")
+        raise ToolError(f"The path {old.shown} does not exist")
+    return old, new, _with_what_they_change(found)
+
+
+def bound_by(new: Place | None, memories: Sequence[Memory]) -> list[str]:
+    """What a yes to taking these away holds for."""
+    return [*bound_to(*memories), "" if new is None else new.shown]
+
+
+def _require_told(work: Work, arguments: Mapping[str, Any]) -> list[Memory]:
+    """What is taken away, where people who were asked were shown just that. Raises ToolError."""
+    _old, new, memories = taken_away(work, arguments)
     require_asked(work.context, work.conversation)
-    for memory in _with_what_they_change(found):
+    require_as_told(work.conversation.pk, work.context.call_id, bound_by(new, memories))
+    return memories
+
+
+def _delete(work: Work, arguments: Mapping[str, Any]) -> str:
+    place = work.to_write(arguments["path"])
+    for memory in _require_told(work, arguments):
         delete_memory(
             actor=work.conversation.owner,
             memory=memory,
@@ -312,7 +337,7 @@ def _with_what_they_change(memories: Sequence[Memory]) -> list[Memory]:
     return [each for pair in found for each in pair if each is not None]
 
 
-def _rename(work: _Work, arguments: Mapping[str, Any]) -> str:
+def _rename(work: Work, arguments: Mapping[str, Any]) -> str:
     old, new = work.to_write(arguments["old_path"]), work.to_write(arguments["new_path"])
     if old.attached != new.attached:
         raise ToolError(f"{old.shown} and {new.shown} are in different memory stores.")
@@ -321,7 +346,7 @@ def _rename(work: _Work, arguments: Mapping[str, Any]) -> str:
         raise ToolError(f"The path {old.shown} does not exist")
     if work.below(new):
         raise ToolError(f"The destination {new.shown} already exists")
-    require_asked(work.context, work.conversation)
+    _require_told(work, arguments)
     for memory in found:
         path = new.path + memory.path.removeprefix(old.path)
         moved = _with_what_they_change([memory])[-1]
@@ -337,7 +362,7 @@ def _rename(work: _Work, arguments: Mapping[str, Any]) -> str:
     return f"Successfully renamed {old.shown} to {new.shown}"
 
 
-_Command = Callable[[_Work, Mapping[str, Any]], str | ToolOutput]
+_Command = Callable[[Work, Mapping[str, Any]], str | ToolOutput]
 _COMMANDS: Mapping[str, tuple[tuple[str, ...], _Command]] = {
     "view": (("path",), _view),
     "create": (("path", "file_text"), _create),

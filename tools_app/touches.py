@@ -66,7 +66,11 @@ def told_before(conversation: int, call_uid: str) -> Mapping[str, Any]:
 
 def changed_text(path: str, before: str | None, after: str | None) -> DiffDisplay:
     """One text that takes the place of another; None: there is none."""
-    return diff_of(path, before or "", after or "", created=before is None, matched=MATCHED)
+    old, new = before or "", after or ""
+    if not (old.endswith("\n") or new.endswith("\n")):
+        # Neither has one at its end, so that is no change.
+        old, new = f"{old}\n" if old else "", f"{new}\n" if new else ""
+    return diff_of(path, old, new, created=before is None, matched=MATCHED)
 
 
 def told_of(

@@ -20,7 +20,7 @@ from accounts.permissions import require_member
 from audit.models import AuditEntry
 from harness.errors import Forbidden, Invalid, TooLarge
 from memory.access import Author, author_of, held_memory, held_store, require_in_force
-from memory.actions.memories import changed_meanwhile
+from memory.actions.memories import changed_meanwhile, require_unchanged
 from memory.auditing import about_store
 from memory.keys import alike_in, clean_key
 from memory.models import Kind, Memory, MemoryStore
@@ -52,6 +52,8 @@ class Remembered:
     changed: bool = False
     """It was known, and says more by this."""
     superseded: Memory | None = None
+    stood: str = ""
+    """The version of what was there about the same, be it the same or another text; empty: nothing."""
 
 
 def own_store(*, actor: User, organisation: Organisation) -> MemoryStore:
@@ -105,14 +107,9 @@ def remember(
     with transaction.atomic():
         held = held_store(actor, store)
         require_in_force(held)
-        before = _under(held, kind, key) if key else None
-        same = before if before is not None and before.content == text else None
-        if before is None:
-            here = MemoryStore.objects.filter(pk=held.pk)
-            near = search_memories(actor, text, here, limit=5)
-            alike = alike_in(held, kind, text, [hit.memory for hit in near.hits])
-            if alike is not None:
-                same, before = (alike.memory, None) if alike.same else (None, alike.memory)
+        same, before = _about_the_same(actor, held, kind, key, text, hold=True)
+        there = same or before
+        stood = "" if there is None else there.version_uid
         by = author or author_of(actor)
         waits = source.untrusted and author is not None
         stays = before is not None and waits and not before.waits
@@ -124,7 +121,7 @@ def remember(
             more = len(text) > len(same.content) and (same.waits or not waits)
             if more:
                 write_change(same, author=by, account=actor, content=text)
-            return Remembered(same, new=False, changed=more)
+            return Remembered(same, new=False, changed=more, stood=stood)
         if ends is not None:
             _end(ends, now)
         memory = write_new(
@@ -143,7 +140,18 @@ def remember(
             source_event=source.event,
             source_agent=source.agent,
         )
-    return Remembered(memory, new=True, superseded=None if stays else before)
+    return Remembered(memory, new=True, superseded=None if stays else before, stood=stood)
+
+
+def before_sharing(*, actor: User, memory: Memory, store: MemoryStore) -> tuple[Memory | None, str]:
+    """What stands in a store that the actor sees about the same as her memory, and what would be said there
+    once `promote_memory` has shared it. Changes nothing."""
+    text = memory.content.strip()
+    kind, key = _kind_shared(memory), clean_key(memory.key)
+    same, before = _about_the_same(actor, store, kind, key, text, hold=False)
+    if same is not None and len(text) <= len(same.content):
+        return same, same.content
+    return same or before, text
 
 
 def correct_memory(
@@ -185,11 +193,19 @@ def confirm_memory(*, actor: User, memory: Memory, version_uid: str) -> Memory:
         return _confirm(held, actor)
 
 
-def forget_memory(*, actor: User, memory: Memory, author: Author | None = None) -> None:
+def forget_memory(
+    *,
+    actor: User,
+    memory: Memory,
+    version_uid: str | None = None,
+    author: Author | None = None,
+) -> None:
     """Take it away with everything that its versions say. That there was one, and who forgot it, stays.
-    Raises NotFound, Forbidden."""
+    Raises NotFound, Forbidden, and MemoryChanged where it has another version than is given."""
     with transaction.atomic():
         held = held_memory(actor, memory)
+        if version_uid not in {None, held.version_uid}:
+            raise changed_meanwhile()
         store, uid = held.store, held.uid
         write_away(held, author=author or author_of(actor), account=actor)
         about_store(AuditEntry.Action.MEMORY_FORGOTTEN, actor, store, memory=uid)
@@ -205,11 +221,13 @@ def forget_memories(
     return len(memories)
 
 
-def promote_memory(*, actor: User, memory: Memory, store: MemoryStore) -> Memory:
+def promote_memory(*, actor: User, memory: Memory, store: MemoryStore, sha256: str) -> Remembered:
     """A copy of what she has in a store that others share, on her own word. Raises NotFound, Forbidden
-    where she may not write there, Conflict, Forbidden for what strangers wrote and nobody confirmed."""
+    where she may not write there, Conflict, Forbidden for what strangers wrote and nobody confirmed, and
+    MemoryChanged unless its content has this hash."""
     with transaction.atomic():
         mine = held_memory(actor, memory)
+        require_unchanged(mine, sha256)
         if mine.untrusted and mine.confirmed_at is None:
             raise Forbidden(
                 _("It came from what strangers wrote."), hint=_("Confirm it first, or leave it.")
@@ -218,12 +236,16 @@ def promote_memory(*, actor: User, memory: Memory, store: MemoryStore) -> Memory
             actor=actor,
             store=store,
             text=mine.content,
-            kind=mine.kind if mine.kind in LEARNABLE else Kind.FACT,
+            kind=_kind_shared(mine),
             key=mine.key,
             source=Source(mine.source_conversation, mine.source_event, mine.source_agent),
         )
         about_store(AuditEntry.Action.MEMORY_PROMOTED, actor, store, memory=made.memory.uid)
-    return made.memory
+    return made
+
+
+def _kind_shared(memory: Memory) -> str:
+    return memory.kind if memory.kind in LEARNABLE else Kind.FACT
 
 
 def _confirm(memory: Memory, actor: User) -> Memory:
@@ -254,12 +276,23 @@ def _end(memory: Memory, now: datetime) -> None:
     memory.save(update_fields=["valid_until"])
 
 
-def _under(store: MemoryStore, kind: str, key: str) -> Memory | None:
-    return (
-        Memory.objects.select_for_update(of=("self",), no_key=True)
-        .filter(store=store, kind=kind, key=key, valid_until=None)
-        .first()
-    )
+def _about_the_same(
+    actor: User, store: MemoryStore, kind: str, key: str, text: str, *, hold: bool
+) -> tuple[Memory | None, Memory | None]:
+    """What says the same there, and what says something else about it or has the same key. `hold`: that one
+    until the transaction ends."""
+    under = Memory.objects.filter(store=store, kind=kind, key=key, valid_until=None)
+    if hold:
+        under = under.select_for_update(of=("self",), no_key=True)
+    before = under.first() if key else None
+    if before is not None:
+        return (before, before) if before.content == text else (None, before)
+    here = MemoryStore.objects.filter(pk=store.pk)
+    near = search_memories(actor, text, here, limit=5)
+    alike = alike_in(store, kind, text, [hit.memory for hit in near.hits])
+    if alike is None:
+        return None, None
+    return (alike.memory, None) if alike.same else (None, alike.memory)
 
 
 def _against(memory: Memory) -> Memory | None:

@@ -182,16 +182,16 @@ def test_nothing_of_a_persons_goes_to_others_but_by_her(alice, bob, acme, store)
     source = Source(untrusted=True)
     made = remember(actor=alice, store=store, text="Tea.", source=source, author=AGENT)
     with pytest.raises(Forbidden):
-        promote_memory(actor=alice, memory=made.memory, store=shared)
+        promote_memory(actor=alice, memory=made.memory, store=shared, sha256=made.memory.sha256)
     version = made.memory.version_uid
     confirm_memory(actor=alice, memory=made.memory, version_uid=version)
-    promote_memory(actor=alice, memory=made.memory, store=shared)
+    promote_memory(actor=alice, memory=made.memory, store=shared, sha256=made.memory.sha256)
     assert found(bob, "tea") == ["Tea."]
     his = remember(actor=bob, store=own_store(actor=bob, organisation=acme), text="Coffee.").memory
     with pytest.raises(Forbidden):
-        promote_memory(actor=bob, memory=his, store=shared)
+        promote_memory(actor=bob, memory=his, store=shared, sha256=his.sha256)
     with pytest.raises(NotFound):
-        promote_memory(actor=alice, memory=his, store=shared)
+        promote_memory(actor=alice, memory=his, store=shared, sha256=his.sha256)
 
 
 # --- finding --------------------------------------------------------------------------------------

@@ -259,7 +259,7 @@ def test_a_secret_is_not_learned(converse, alice):
 def test_sharing_a_memory_asks_the_person(converse, alice, acme):
     store = create_store(actor=alice, organisation=acme, name="Ours", scope=ORGANIZATION)
     memory = known(alice, acme)
-    sharing = call("share_memory", id=memory.uid, store=store.uid)
+    sharing = call("share_memory", id=memory.uid, store=store.uid, sha256=memory.sha256)
     conversation, _script = converse([reply(sharing), reply("Shared.")])
     say(conversation, "Share where the office is.")
     assert conversation.waits_for_person
@@ -282,7 +282,7 @@ def test_what_was_learned_for_an_outcome_is_shared_once_that_is_reached(
         append(conversation.pk, [begun, Entry.of(ended)])
     memory = known(alice, acme, source=Source(conversation.uid))
     context = ToolContext("sevt_1", Path(), extras={EXTRA: conversation.pk})
-    given = {"id": memory.uid, "store": store.uid}
+    given = {"id": memory.uid, "store": store.uid, "sha256": memory.sha256}
     if verdict == "satisfied":
         assert "Shared" in share(context, given).content
     else:

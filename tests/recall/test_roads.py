@@ -35,6 +35,7 @@ from memory.actions.memories import create_memory
 from memory.actions.remembering import own_store, remember
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import Memory, MemoryStore
+from memory.writing import sha_of
 from owndata.actions.exporting import export_own_data
 from providers.scripted import reply
 from recall.actions.attaching import Wanted, attach_stores
@@ -313,8 +314,8 @@ def test_nothing_of_alices_is_shared_changed_or_forgotten_by_others(world, bob, 
         context = ToolContext("sevt_1", Path(), extras=dict(made.extras))
         tried = [("forget_memory", {"id": uid}) for uid, _content in before]
         tried += [
-            ("share_memory", {"id": uid, "store": store})
-            for uid, _content in before
+            ("share_memory", {"id": uid, "store": store, "sha256": sha_of(content)})
+            for uid, content in before
             for store in stores
         ]
         for name, arguments in tried:

@@ -1,0 +1,106 @@
+"""What people are shown when they are asked about a memory: what would be shared with others and what that
+takes the place of, what would be forgotten, deleted or moved.
+
+Told when the question is made. What the tools do afterwards is held to it
+(`tools_app.touches.require_as_told`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.utils.translation import gettext_noop
+
+from conversations.models import Conversation
+from harness.events import DiffDisplay
+from harness.tools import ToolContext
+from memory.actions.remembering import before_sharing
+from memory.models import Memory
+from tools_app.touches import changed_text, told_of
+
+from .mounted import attached_to
+from .tools import bound_to, found_memory, shared_store
+from .trained import TAKING_AWAY, Work, bound_by, taken_away
+
+TOOLS = ("share_memory", "forget_memory", "memory")
+SHOWN = 20
+"""Memories of which the texts are shown; of more the paths."""
+TEXT = 4_000
+"""Characters of one of these."""
+PATHS = 300
+
+_SHARED = gettext_noop("What everybody who reads “%(store)s” is to find there:")
+_KEY = gettext_noop("Its key is “%(key)s”.")
+_KNOWN = gettext_noop("It is known there already, as: “%(text)s”")
+_OTHER = gettext_noop(
+    "The memory is not the one that this call names. Unless it is again when the call runs, nothing is "
+    "shared."
+)
+_FORGOTTEN = gettext_noop("To be forgotten for good, with all that it said before:")
+_DELETED = gettext_noop("Memories to be deleted from “%(store)s”: %(count)d")
+_MOVED = gettext_noop("“%(old)s” is to be “%(new)s” from then on. Memories: %(count)d")
+_ALSO = gettext_noop("“%(path)s”")
+
+_Words = tuple[str, Mapping[str, Any]]
+
+
+def tell(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    rows = Conversation.objects.select_related("owner", "organisation", "agent_version__agent")
+    conversation = rows.get(uid=conversation_uid)
+    if tool == "share_memory":
+        return _sharing(conversation, given)
+    if tool == "forget_memory":
+        memory = found_memory(conversation, str(given.get("id", "")))
+        words = (_FORGOTTEN, {})
+        return told_of([_gone(memory)], words, bound=bound_to(memory), whole=not _is_cut(memory))
+    if given.get("command") in TAKING_AWAY:
+        return _taking_away(conversation, given)
+    return {"kind": "path", "path": str(given.get("path", ""))}
+
+
+def _sharing(conversation: Conversation, given: Mapping[str, Any]) -> dict[str, Any]:
+    memory = found_memory(conversation, str(given.get("id", "")))
+    store = shared_store(conversation, str(given.get("store", "")))
+    if memory.sha256 != str(given.get("sha256", "")).strip().lower():
+        return told_of([], (_OTHER, {}), whole=False)
+    there, said = before_sharing(actor=conversation.owner, memory=memory, store=store)
+    words: list[_Words] = [(_SHARED, {"store": store.name})]
+    if memory.key:
+        words.append((_KEY, {"key": memory.key}))
+    if there is None:
+        change = changed_text(memory.path, None, said)
+    else:
+        change = changed_text(there.path, there.content, said)
+        if said == there.content:
+            words.append((_KNOWN, {"text": said}))
+    bound = [*bound_to(memory), store.uid, "" if there is None else there.version_uid]
+    return told_of([change], *words, bound=bound)
+
+
+def _gone(memory: Memory) -> DiffDisplay:
+    text = memory.content
+    if _is_cut(memory):
+        text = f"{text[:TEXT]}\n[… {len(text) - TEXT:,}]"
+    return changed_text(memory.path, text, "")
+
+
+def _is_cut(memory: Memory) -> bool:
+    return len(memory.content) > TEXT
+
+
+def _taking_away(conversation: Conversation, given: Mapping[str, Any]) -> dict[str, Any]:
+    work = Work(ToolContext("", Path()), conversation, attached_to(conversation))
+    place, new, memories = taken_away(work, given)
+    about = {"store": place.attached.store.name, "count": len(memories)}
+    if new is None:
+        words: list[_Words] = [(_DELETED, about)]
+        shown = memories[:SHOWN]
+    else:
+        words = [(_MOVED, {"old": place.shown, "new": new.shown, **about})]
+        shown = []
+    words += [(_ALSO, {"path": each.path}) for each in memories[len(shown) :][:PATHS]]
+    bound = bound_by(new, memories)
+    whole = len(memories) <= (SHOWN if new is None else PATHS) and not any(map(_is_cut, shown))
+    return told_of([_gone(each) for each in shown], *words, bound=bound, whole=whole)
