@@ -32,6 +32,7 @@ from memory.actions.remembering import (
     mark_memory,
     own_store,
     remember,
+    replaced_by,
 )
 from memory.embedding.asking import look_up
 from memory.embedding.paying import Payer
@@ -130,10 +131,20 @@ class MemoryVersionRow(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
 
 
+class ReplacedMemory(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    path = serializers.CharField()
+    content = serializers.CharField(allow_blank=True)
+    version_uid = serializers.CharField()
+
+
 class OneMemory(MemoryRow):
     may_write = serializers.BooleanField()
     supersedes = serializers.CharField(allow_null=True)
     superseded_by = serializers.CharField(allow_null=True)
+    replaces = ReplacedMemory(
+        allow_null=True, help_text="What ends, or says this from then on, with a person's yes."
+    )
     versions = MemoryVersionRow(many=True, help_text="The newest first.")
 
 
@@ -147,6 +158,13 @@ class MemoryChange(serializers.Serializer[Any]):
 class ShownVersion(serializers.Serializer[Any]):
     version_uid = StrictText(
         max_length=40, help_text="Of what was shown to the person; 409 where it is another by now."
+    )
+    replaced_version_uid = StrictText(
+        required=False,
+        allow_blank=True,
+        max_length=40,
+        help_text="Of what that takes the place of, `replaces` of the memory, which was shown as well; 409 "
+        "where it is another by now. Empty: of nothing.",
     )
 
 
@@ -226,6 +244,14 @@ class RecallRow(serializers.Serializer[Any]):
 
 def _row(memory: Memory) -> dict[str, Any]:
     return {**as_row(memory, memory.store), "waits": memory.waits}
+
+
+def _replaced(memory: Memory) -> dict[str, Any] | None:
+    replaced = replaced_by(memory)
+    if replaced is None:
+        return None
+    shown = ("path", "content", "version_uid")
+    return {"id": replaced.uid, **{name: getattr(replaced, name) for name in shown}}
 
 
 class MemoryView(ApiView):
@@ -376,6 +402,7 @@ class OneMemoryView(MemoryView):
             "may_write": may_write(self.actor, memory.store),
             "supersedes": memory.supersedes.uid if memory.supersedes else None,
             "superseded_by": later.uid if later else None,
+            "replaces": _replaced(memory),
             "versions": [
                 {
                     "id": version.uid,

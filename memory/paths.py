@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
 from reading.normalizing import normalized
+from reading.unseen import first_in_name, seen_name
 
 from .models.memory import PATH_LIMIT
 
 SEGMENTS = 20
-_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Categories of characters that nobody sees, and halves of characters."""
-
 _OTHER = re.compile(r"[^\w.-]+")
 
 
@@ -29,8 +26,8 @@ def check_path(path: str, *, field: str = "path") -> str:
         fault = _("A path begins with / and has 1 to %(most)d parts.") % {"most": SEGMENTS}
     elif any(part in {"", ".", ".."} for part in segments[1:]):
         fault = _("No part of a path is empty, “.” or “..”.")
-    elif any(unicodedata.category(sign) in _UNSEEN for sign in path):
-        fault = _("A path has no control or format characters.")
+    elif unseen := first_in_name(path):
+        fault = _("A path has no character that nobody sees, such as %(sign)s.") % {"sign": unseen}
     elif not _is_normal(path):
         fault = _("A path is in Unicode's normal form C.")
     if fault:
@@ -61,7 +58,7 @@ def check_prefix(prefix: str) -> str:
 
 def as_part(text: str, most: int = 60) -> str:
     """Words as one part of a path: lower case, hyphens between them."""
-    words = _OTHER.sub("-", text[: 4 * most].casefold()).strip("-._")
+    words = _OTHER.sub("-", seen_name(text[: 4 * most].casefold(), "-")).strip("-._")
     try:
         plain = normalized("NFC", words)
     except ValueError:

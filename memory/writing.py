@@ -83,7 +83,12 @@ def write_new(
 
 
 def write_change(
-    memory: Memory, *, author: Author, account: User, path: str | None = None, content: str | None
+    memory: Memory,
+    *,
+    author: Author,
+    account: User | None,
+    path: str | None = None,
+    content: str | None = None,
 ) -> Memory:
     """None: as it was. What changes nothing adds no version. Raises as `write_new`."""
     path = memory.path if path is None else check_path(path)
@@ -122,13 +127,26 @@ def write_less(memory: Memory, *, author: Author, path: str, content: str) -> Me
 
 
 def write_end(memory: Memory, *, author: Author, account: User | None) -> None:
-    """Take the memory away; its versions stay, and one says that."""
+    """Take the memory away; its versions stay, and one says that. What was suggested in its place waits at
+    its path from then on: the oldest, and others for that."""
+    waiting = _suggested(memory)
     _version(memory, Operation.DELETED, None, author, account)
+    path = memory.path
     memory.delete()
+    for number, each in enumerate(waiting):
+        each.supersedes = waiting[0] if number else None
+        each.save(update_fields=["supersedes"])
+        if not number:
+            write_change(each, author=author, account=account, path=path)
 
 
-def write_away(memory: Memory, *, author: Author, account: User | None) -> None:
-    """Take the memory away with everything that its versions say. That there was one stays."""
+def write_away(
+    memory: Memory, *, author: Author, account: User | None, suggested: bool = True
+) -> None:
+    """Take the memory away with everything that its versions say. That there was one stays. `suggested`:
+    with what waits to take its place, which repeats it; else that waits on, as by `write_end`."""
+    for each in _suggested(memory) if suggested else ():
+        write_away(each, author=author, account=account)
     store, uid = memory.store, memory.uid
     write_end(memory, author=author, account=account)
     take_out_all(store, uid, author)
@@ -149,6 +167,13 @@ def take_out_all(store: MemoryStore, memory_uid: str, author: Author, *, but: st
     )
     for version in rows.exclude(uid=but):
         take_out(version, author)
+
+
+def _suggested(memory: Memory) -> list[Memory]:
+    """Other texts that wait to take its place, the oldest first."""
+    rows = Memory.objects.filter(supersedes=memory, untrusted=True, confirmed_at=None)
+    found = rows.select_related("store").order_by("pk")
+    return [each for each in found if each.is_suggestion]
 
 
 def _require_free(store: MemoryStore, path: str) -> None:

@@ -48,6 +48,18 @@ def first_unseen(text: str) -> str:
     return _escaped(found[0][0]) if found else ""
 
 
+def first_in_name(name: str) -> str:
+    """The first sign of a name that nobody sees there, as an escape, be it one that texts cannot do without:
+    two names that look the same would be two. Empty: all can be seen."""
+    found = _unseen_in_names().search(name)
+    return _escaped(found[0]) if found else ""
+
+
+def seen_name(name: str, instead: str) -> str:
+    """`name` with `instead` in the place of each such sign."""
+    return _unseen_in_names().sub(instead, name)
+
+
 def first_hidden(text: str) -> str:
     """As `first_unseen`, but letting pass what some scripts and composed pictures cannot do without."""
     for found in _unseen().finditer(text):
@@ -64,8 +76,8 @@ def _escaped(sign: str) -> str:
 
 
 @cache
-def _unseen() -> re.Pattern[str]:
-    """Runs of them. A selector of how a sign is shown counts only behind another one."""
+def _signs() -> str:
+    """All but selectors of how a sign is shown, as a part of a pattern."""
     ranges: list[list[int]] = []
     for point in chain(*_ASSIGNED):
         sign = chr(point)
@@ -76,5 +88,16 @@ def _unseen() -> re.Pattern[str]:
         else:
             ranges.append([point, point])
     ranges += [[0xF0000, 0x10FFFF]]  # two planes for private use
-    signs = "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
+    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
+
+
+@cache
+def _unseen() -> re.Pattern[str]:
+    """Runs of them. A selector of how a sign is shown counts only behind another one."""
+    signs = _signs()
     return re.compile(f"[{signs}][{signs}\ufe0e\ufe0f]*|(?<=[\ufe0e\ufe0f])[{signs}\ufe0e\ufe0f]+")
+
+
+@cache
+def _unseen_in_names() -> re.Pattern[str]:
+    return re.compile(f"[{_signs()}\ufe0e\ufe0f\n\t]")

@@ -61,8 +61,11 @@ def as_rows(user: User, found: list[Memory]) -> list[dict[str, Any]]:
             "memory": memory,
             "text": (text := text_shown(memory))[:SHOWN],
             "cut": (cut := len(text) > SHOWN),
-            # A yes is for words that were read whole.
-            "may_confirm": memory.waits and not cut,
+            "path": visible(memory.path),
+            # A yes is for words that were read whole, and for what they take the place of.
+            "may_confirm": (shown_whole := not cut and memory.supersedes_id is None)
+            and memory.waits,
+            "shown_whole": shown_whole,
             "source": (source := sources.get(memory.source_conversation)),
             "place": place_of(source, memory),
             "message": messages.get(memory.uid),

@@ -22,10 +22,9 @@ from accounts.streaming import streamed
 from chat.views.answers import done
 from conversations.models import Conversation
 from decay.statistics import statistics_of
-from harness.errors import AgentError, NotFound
+from harness.errors import AgentError, Conflict, NotFound
 from memory.access import may_write
 from memory.actions import remembering
-from memory.actions.memories import MemoryChanged
 from memory.models import Memory, MemoryVersion
 from reading.unseen import visible
 
@@ -79,7 +78,10 @@ def show_one(request: SignedInRequest, uid: str) -> HttpResponse:
     if form.is_valid():
         try:
             said = remembering.correct_memory(
-                actor=request.user, memory=memory, text=form.cleaned_data["text"]
+                actor=request.user,
+                memory=memory,
+                text=form.cleaned_data["text"],
+                replaced_version_uid=request.POST.get("replaced_version_uid"),
             )
         except NotFound:
             raise
@@ -99,10 +101,14 @@ def act(request: SignedInRequest, uid: str, what: str) -> HttpResponse:
         case "pin" | "unpin":
             remembering.mark_memory(actor=actor, memory=memory, pinned=what == "pin")
         case "confirm":
-            version_uid = request.POST.get("version_uid", "")
             try:
-                remembering.confirm_memory(actor=actor, memory=memory, version_uid=version_uid)
-            except MemoryChanged as problem:
+                remembering.confirm_memory(
+                    actor=actor,
+                    memory=memory,
+                    version_uid=request.POST.get("version_uid", ""),
+                    replaced_version_uid=request.POST.get("replaced_version_uid", ""),
+                )
+            except Conflict as problem:
                 messages.error(request, problem.words)
                 memory = _find(request, uid)
                 return _show(
@@ -216,17 +222,28 @@ def _show(
 ) -> HttpResponse:
     seen = Conversation.objects.visible_to(request.user)
     source = seen.filter(uid=memory.source_conversation).first()
+    later = memory.superseded_by.first() if memory.valid_until else None
+    replaced = remembering.replaced_by(memory)
     context = {
         "memory": memory,
         "text": text_shown(memory),
+        "path": visible(memory.path),
+        # With the yes it has the one of what it takes the place of.
+        "key": memory.key or (replaced.key if replaced is not None else ""),
+        "replaced": replaced,
+        "replaced_path": visible(replaced.path) if replaced is not None else "",
+        "replaced_text": visible(replaced.content) if replaced is not None else "",
+        "before": visible(memory.supersedes.content) if memory.supersedes is not None else "",
+        "since": visible(later.content) if later is not None else "",
         "form": form,
         "may_write": may_write(request.user, memory.store),
         "waits": memory.waits,
+        "may_confirm": memory.waits and (replaced is None or memory.valid_until is None),
         "source": source,
         "place": place_of(source, memory),
         "message": messages_of(request.user, [memory]).get(memory.uid),
         "versions": _versions(memory),
-        "later": memory.superseded_by.first() if memory.valid_until else None,
+        "later": later,
     }
     return render(request, "recall/one.html", context, status=status)
 

@@ -88,7 +88,8 @@ def _fade(rule: DecayRule, memory: Memory, step: Step) -> int:
     """Bytes that are left of it."""
     author, path, before = rule.author, memory.path, memory.sha256
     if step == Step.GONE:
-        write_away(memory, author=author, account=None)
+        # What was written since waits for a yes, or fades in its own time.
+        write_away(memory, author=author, account=None, suggested=False)
         return 0
     of = written_at(memory)
     left = left_of(step, memory.content, more=False, of=of)

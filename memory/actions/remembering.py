@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Organisation, User
 from accounts.permissions import require_member
 from audit.models import AuditEntry
-from harness.errors import Forbidden, Invalid, TooLarge
+from harness.errors import Conflict, Forbidden, Invalid, TooLarge
 from memory.access import Author, author_of, held_memory, held_store, require_in_force
 from memory.actions.memories import changed_meanwhile, require_unchanged
 from memory.auditing import about_store
@@ -31,6 +31,12 @@ from memory.writing import write_away, write_change, write_end, write_new
 TEXT_LIMIT = 2_000
 """Characters of a learning: one thing, not a document."""
 LEARNABLE = (Kind.FACT, Kind.PREFERENCE, Kind.LESSON, Kind.CORRECTION)
+
+
+class MemoryEnded(Conflict):
+    """What waits for a yes has ended meanwhile, and takes the place of nothing."""
+
+    code = "memory_ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +161,24 @@ def before_sharing(*, actor: User, memory: Memory, store: MemoryStore) -> tuple[
 
 
 def correct_memory(
-    *, actor: User, memory: Memory, text: str, author: Author | None = None
+    *,
+    actor: User,
+    memory: Memory,
+    text: str,
+    author: Author | None = None,
+    replaced_version_uid: str | None = None,
 ) -> Memory:
     """Put it right; what it said before is in its versions. A person who does so says yes to it, as by
-    `confirm_memory`; a program and a service account do not. Raises as `remember`."""
+    `confirm_memory`; a program and a service account do not. `replaced_version_uid`: of what she was shown
+    that it takes the place of. Raises as `remember` and `confirm_memory`."""
     text = text.strip()
     if not text:
         raise Invalid(_("It is empty."), field="text", hint=_("Say how it is, or forget it."))
     with transaction.atomic():
         held = held_memory(actor, memory)
         require_in_force(held.store)
+        if replaced_version_uid not in {None, _version_of(replaced_by(held))}:
+            raise changed_meanwhile()
         write_change(held, author=author or author_of(actor), account=actor, content=text)
         if author is None and not actor.is_service:
             return _confirm(held, actor)
@@ -180,15 +194,27 @@ def mark_memory(*, actor: User, memory: Memory, pinned: bool) -> Memory:
     return held
 
 
-def confirm_memory(*, actor: User, memory: Memory, version_uid: str) -> Memory:
-    """Say yes to what came from strangers, in the version that she was shown. The memory that says it from
-    now on: of a suggested change the one that it is for. Raises NotFound, Forbidden, also for a service
-    account, and MemoryChanged where it is another version by now."""
+def replaced_by(memory: Memory) -> Memory | None:
+    """What ends, or says something else from then on, with a person's yes to it."""
+    before = memory.supersedes
+    if before is None or not memory.waits:
+        return None
+    return before if memory.is_suggestion or before.valid_until is None else None
+
+
+def confirm_memory(
+    *, actor: User, memory: Memory, version_uid: str, replaced_version_uid: str = ""
+) -> Memory:
+    """Say yes to what came from strangers, in the version that she was shown, and to the end of what that
+    takes the place of (`replaced_by`), in its version; empty: she was shown none. The memory that says it
+    from now on: of a suggested change the one that it is for. Raises NotFound, Forbidden, also for a service
+    account, MemoryChanged where either is another version by now, and MemoryEnded."""
     with transaction.atomic():
         held = held_memory(actor, memory)
         if actor.is_service:
             raise Forbidden(_("A person confirms memories."), hint=_("Ask one to do it."))
-        if held.version_uid != version_uid:
+        shown = (version_uid, replaced_version_uid)
+        if shown != (held.version_uid, _version_of(replaced_by(held))):
             raise changed_meanwhile()
         return _confirm(held, actor)
 
@@ -216,7 +242,8 @@ def forget_memories(
 ) -> int:
     """All of them, or none; how many. Raises as `forget_memory`."""
     with transaction.atomic():
-        for memory in memories:
+        # What waits in the place of another goes with that.
+        for memory in sorted(memories, key=lambda each: not each.is_suggestion):
             forget_memory(actor=actor, memory=memory, author=author)
     return len(memories)
 
@@ -244,17 +271,27 @@ def promote_memory(*, actor: User, memory: Memory, store: MemoryStore, sha256: s
     return made
 
 
+def _version_of(memory: Memory | None) -> str:
+    return "" if memory is None else memory.version_uid
+
+
 def _kind_shared(memory: Memory) -> str:
     return memory.kind if memory.kind in LEARNABLE else Kind.FACT
 
 
 def _confirm(memory: Memory, actor: User) -> Memory:
-    """Say yes; what it contradicts and was left standing meanwhile ends now, or says what was suggested."""
+    """Say yes; what it contradicts and was left standing meanwhile ends now, or says what was suggested.
+    Raises MemoryEnded."""
     now = timezone.now()
-    before = memory.supersedes
+    before = replaced_by(memory)
     if before is not None and memory.is_suggestion:
         return _take_over(memory, before, actor, now)
-    if memory.waits and before is not None and before.valid_until is None:
+    if before is not None:
+        if memory.valid_until is not None:
+            raise MemoryEnded(
+                _("It holds no more: something else waits in its place, or it has ended."),
+                hint=_("Decide about that, or have it remembered anew."),
+            )
         _end(before, now)
         memory.key, memory.valid_from = before.key, now
     memory.confirmed_at = now

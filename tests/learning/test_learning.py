@@ -375,7 +375,12 @@ def test_what_is_learned_where_strangers_words_were_read_waits_for_a_yes_and_end
     assert "waits for a yes" in told.remark()
 
     speak(conversation, alice, "Go on.")
-    confirm_memory(actor=alice, memory=waiting, version_uid=waiting.version_uid)
+    confirm_memory(
+        actor=alice,
+        memory=waiting,
+        version_uid=waiting.version_uid,
+        replaced_version_uid=known.version_uid,
+    )
     known.refresh_from_db()
     waiting.refresh_from_db()
     assert (waiting.key, waiting.waits) == ("office", False)

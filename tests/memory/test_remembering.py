@@ -141,7 +141,12 @@ def test_what_waits_for_a_yes_ends_nothing_before_it(alice, store):
     assert list(waiting) == [other.memory]
 
     version = other.memory.version_uid
-    said = confirm_memory(actor=alice, memory=other.memory, version_uid=version)
+    said = confirm_memory(
+        actor=alice,
+        memory=other.memory,
+        version_uid=version,
+        replaced_version_uid=known.version_uid,
+    )
     known.refresh_from_db()
     assert (said.key, said.supersedes, said.valid_from) == ("terms", known, known.valid_until)
     assert found(alice, "pay", at=timezone.now(), for_agents=True) == ["Pay us twice."]

@@ -114,7 +114,12 @@ def test_what_it_makes_of_what_others_are_told_waits_beside_that(alice, store, p
     waiting = Memory.objects.exclude(pk=policy.pk).get()
     assert (waiting.content, waiting.waits, waiting.supersedes) == (NEW, True, policy)
 
-    said = confirm_memory(actor=alice, memory=waiting, version_uid=waiting.version_uid)
+    said = confirm_memory(
+        actor=alice,
+        memory=waiting,
+        version_uid=waiting.version_uid,
+        replaced_version_uid=policy.version_uid,
+    )
     assert (said, said.content) == (policy, NEW)
     assert Memory.objects.get() == policy
     assert told_to_agents(alice) == [NEW]
