@@ -15,7 +15,7 @@ from typing import Any, Literal
 from django.utils.translation import gettext as _
 
 from harness.agentconfig import ToolRule
-from harness.dangers import graded, may_become_marked
+from harness.dangers import graded, says_what_it_does
 from harness.errors import Invalid
 from harness.modelfaults import read_as
 from harness.patterns import When
@@ -25,7 +25,7 @@ from reading.programs import INTERPRETERS, RUNNING, WRAPPERS
 from tools_app.touches import COMMANDS
 
 Way = Literal["prefix", "path", "host"]
-MOST_WORDS = 4
+MOST_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _beginning(given: Mapping[str, Any], command: str) -> str:
     for number in range(fewest, min(len(words), MOST_WORDS) + 1):
         if name in INTERPRETERS and words[1].startswith("-") and words[1] != "-m":
             break
-        if may_become_marked(words[:number]):
+        if not says_what_it_does(words, number):
             continue
         if found := _sure(given, "command", "prefix", shlex.join(words[:number])):
             return found

@@ -16,7 +16,7 @@ from typing import Literal
 from harness.rules import Risk
 from reading.commandmatching import surely_begins
 from reading.commandwords import all_words, read
-from reading.programs import INTERPRETERS, STARTING, WRAPPERS, WRITING
+from reading.programs import INTERPRETERS, PLAIN, RUNNING, STARTING, WRAPPERS, WRITING
 
 Mark = Literal[
     "deletes_much",
@@ -67,16 +67,33 @@ def graded(command: str) -> Grade:
     return Grade("low" if not marks and _only_reads(command) else "medium", marks)
 
 
-def may_become_marked(words: Sequence[str]) -> bool:
-    """Whether a command that begins with these words may go on to what has a mark: by an option that may
-    stand anywhere, or by a subcommand that is not among them."""
+def says_what_it_does(words: Sequence[str], number: int) -> bool:
+    """Whether the first `number` words of a command name the act, so that what goes on otherwise does the
+    same kind of thing: no subcommand is behind them. A program that nobody knows may have any, and is taken
+    to have as many as words follow that look like one."""
     name = basename(words[0])
-    if name not in _BY_SUBCOMMAND:
-        return name == "find" or name in _FETCHING
-    named = 3 if words[1:2] and words[1] in _GROUPS else 2
-    if len(words) < named or any(word.startswith("-") for word in words[1:named]):
+    if name in INTERPRETERS and words[1:2] and (words[1] in RUNNING or words[1] == "-m"):
+        below = words[2:]
+        if name in _SCRIPTED:
+            return number > 2 and not below[0].startswith("-")
+        return number > 2 and says_what_it_does(below, number - 2)
+    if name == "find" or name in _FETCHING:
+        return False
+    if name in _BY_SUBCOMMAND or name in _DEPTH:
+        named = _DEPTH.get(name) or (3 if words[1:2] and words[1] in _GROUPS else 2)
+        if number < named or any(word.startswith("-") for word in words[1:named]):
+            return False
+        return name != "git" or _GIT_MARKED.isdisjoint(words[1:number])
+    if name in _WITHOUT:
         return True
-    return name == "git" and not _GIT_MARKED.isdisjoint(words[1:])
+    behind = words[number:]
+    # A script that lies in the workspace is what was looked at, as `python build.py` is.
+    is_script = "/" in words[0] and not words[0].startswith("/")
+    if not is_script and (len(words) == 1 or words[1].startswith("-")):
+        return False
+    # Options, and their values, may stand before a subcommand.
+    near = behind if behind[:1] and behind[0].startswith("-") else behind[:1]
+    return not any(map(_SUBCOMMAND.fullmatch, near))
 
 
 def _words(text: str) -> frozenset[str]:
@@ -92,8 +109,9 @@ _READING = _words(
 )
 _GIT_READING = ("blame", "describe", "diff", "log", "ls-files", "rev-parse", "show", "status")
 _GROUPS = _words(
-    "builder buildx compose container context image manifest network pip plugin pod remote service stack "
-    "submodule swarm system tool volume worktree"
+    "auth builder buildx cache certificate compose config container context dependency env image key "
+    "manifest network owner pip plugin pod profile python registry release remote repo secret self service "
+    "set source stack stash state submodule swarm system token tool volume workspace worktree"
 )
 """Subcommands that have subcommands of their own."""
 _GIT_MARKED = _words("branch clean filter-branch push reset")
@@ -110,6 +128,18 @@ _BY_PROGRAM: Mapping[str, Mark] = {
     **dict.fromkeys(_words("chmod chown chgrp setfacl"), "permissions"),
 }
 _SERVICES = ("systemctl", "service")
+_DEPTH: Mapping[str, int] = {"aws": 3, "service": 3, "ruff": 2}
+"""Words that name the act where that is not the second one, or nothing of it has a mark."""
+_SUBCOMMAND = re.compile(r"[A-Za-z][\w:-]{0,60}")
+"""What a subcommand looks like; a file, an address or a number does not."""
+_SCRIPTED = _words("bun npm pnpm yarn")
+"""Their `run` takes the name of a script that is written down."""
+_WITHOUT = PLAIN | _words(
+    "bandit black c++ cc clang clang++ dot eslint ffprobe flake8 g++ gcc gfortran ghc gofmt hadolint isort "
+    "javac jest latex lualatex mocha mypy pandoc pdflatex phpunit prettier py.test pylint pyright pytest "
+    "rspec rubocop rustc rustfmt shellcheck tex tsc xelatex yamllint"
+)
+"""Programs that have no subcommands: whatever follows, they do the one thing."""
 _PACKAGERS = _words(
     "apk apt apt-get brew cargo dnf flit go hatch npm pip pip3 pipx pnpm poetry uv yarn yum"
 )
