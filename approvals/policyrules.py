@@ -5,17 +5,16 @@ Those of the agent itself come with its version. Who may make which rule is `act
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from accounts.models import Membership, User
-from accounts.persons import persons_behind
+from accounts.persons import persons_among, persons_behind
 from accounts.reviewing import REVIEWING
 from accounts.staff import has_staff_permission
 from conversations.ancestry import ancestors
@@ -25,7 +24,7 @@ from harness.agentconfig import ToolRule
 from harness.rules import Level, LevelledRule, conditions_of, rules_from
 from jobs.prepared import Given, Prepared
 
-from .models import ApprovalDecision, PolicyRule
+from .models import PolicyRule
 from .models.approval import CHANGE
 from .models.policyrule import PolicyRuleQuerySet
 
@@ -97,53 +96,58 @@ def _narrowed(conversation: Conversation, above: list[int]) -> list[LevelledRule
 
 
 def _as_it_counts(row: PolicyRule, writers: Sequence[int]) -> LevelledRule:
-    """What was allowed in advance meets a condition as long as those who allowed it could still meet it.
+    """What was allowed in advance meets a condition as long as each of those who allowed it may decide there,
+    and could still meet it.
 
     What one of those who wrote allowed was somebody else's word then; about what she asks for herself it is
     none, be it through a service account. A reviewer's word is none once she is no reviewer any more, and of
-    two people both must be there.
+    two people both must be there, and be two.
     """
     held = row.levelled()
     if held.grant is None or not conditions_of(held.grant):
         return held
-    given = ApprovalDecision.objects.filter(
-        approval=row.made_from_id, verdict=ApprovalDecision.Verdict.APPROVE
-    )
-    accounts = {row.made_by_id, *given.values_list("by", flat=True)}
+    givers = row.givers
+    accounts = list(User.objects.filter(pk__in=givers, is_active=True))
+    complete = bool(givers) and len(accounts) == len(givers)
+    reviewing = _reviewing(accounts, row.organisation_id)
+    deciding = complete and all(one.pk in reviewing or _decides(one, row) for one in accounts)
+    behind_now = {one.pk: givers[one.pk] | persons_behind(one) for one in accounts}
     grant = replace(
         held.grant,
-        two_people=held.grant.two_people and _all_belong(accounts, row.organisation_id),
-        reviewers_only=held.grant.reviewers_only and _all_review(accounts, row.organisation_id),
+        two_people=held.grant.two_people and deciding and _are_several(accounts, behind_now),
+        reviewers_only=held.grant.reviewers_only and complete and len(reviewing) == len(givers),
+        requester_may_not_decide=held.grant.requester_may_not_decide and deciding,
     )
     if grant.requester_may_not_decide:
-        givers = {*accounts}
-        for persons in given.values_list("persons", flat=True):
-            givers.update(persons)
+        persons = {pk for one, behind_it in behind_now.items() for pk in (one, *behind_it)}
         asking = User.objects.filter(pk__in=writers)
-        if not givers.isdisjoint(pk for one in asking for pk in (one.pk, *persons_behind(one))):
+        if not persons.isdisjoint(pk for one in asking for pk in (one.pk, *persons_behind(one))):
             grant = replace(grant, requester_may_not_decide=False)
     return held if grant == held.grant else replace(held, grant=grant)
 
 
-def _all_belong(accounts: Collection[int | None], organisation: int | None) -> bool:
-    there = Membership.objects.filter(organisation=organisation, user__is_active=True)
-    return _found(accounts, there.values_list("user", flat=True))
-
-
-def _all_review(accounts: Collection[int | None], organisation: int | None) -> bool:
-    there = Membership.objects.filter(
-        organisation=organisation, user__is_active=True, role__in=REVIEWING
+def _reviewing(accounts: Sequence[User], organisation: int | None) -> set[int]:
+    """The keys of those who decide for others there, or as staff, which is bound to no organisation."""
+    rows = Membership.objects.filter(
+        organisation=organisation, user__in=accounts, role__in=REVIEWING
     )
-    return _found(accounts, there.values_list("user", flat=True))
+    there = set(rows.values_list("user", flat=True))
+    return there | {one.pk for one in accounts if has_staff_permission(one, CHANGE)}
 
 
-def _found(accounts: Collection[int | None], there: QuerySet[Any, int]) -> bool:
-    """Whether all of them are there, or decide as staff, which is bound to no organisation."""
-    missing = {*accounts} - {*there.filter(user__in=[pk for pk in accounts if pk is not None])}
-    staff = User.objects.filter(pk__in=[pk for pk in missing if pk is not None])
-    return None not in missing and missing == {
-        one.pk for one in staff if has_staff_permission(one, CHANGE)
-    }
+def _decides(account: User, row: PolicyRule) -> bool:
+    """Whether she may answer calls where the rule holds, which are her own or in a conversation that is
+    shared with her so."""
+    if row.conversation_id is not None:
+        rows = Conversation.objects.decidable_by(account)
+        return rows.filter(pk=row.conversation_id).exists()
+    belongs = Membership.objects.filter(organisation=row.organisation_id, user=account)
+    return account.pk == row.for_user_id and belongs.exists()
+
+
+def _are_several(accounts: Sequence[User], behind_them: Mapping[int, frozenset[int]]) -> bool:
+    people = [one.pk for one in accounts if not one.is_service]
+    return persons_among(people, [behind_them[one.pk] for one in accounts if one.is_service]) > 1
 
 
 def _about(conversation: Conversation, above: list[int]) -> Iterable[PolicyRule]:

@@ -386,7 +386,14 @@ def _consent(
         # Where they covered different calls, only this very one is in all of them.
         patterns = {one.decision.pattern for one in agreed.consents}
         pattern = patterns.pop() if len(patterns) == 1 else ""
-        grant_rule(actor=answer.actor, approval=held, given=given, scope=scope, pattern=pattern)
+        grant_rule(
+            actor=answer.actor,
+            approval=held,
+            agreed=agreed,
+            given=given,
+            scope=scope,
+            pattern=pattern,
+        )
     event = UserToolConfirmation(
         tool_use_id=held.call_uid,
         result="allow",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from accounts.models import User
 from approvals.auditing import about_rule
+from approvals.consents import Agreement
 from approvals.models import Approval, PolicyRule
 from approvals.suggestions import written
 from audit import record as audit
@@ -30,10 +31,16 @@ def proposed_rule(
 
 
 def grant_rule(
-    *, actor: User, approval: Approval, given: dict[str, Any], scope: str, pattern: str = ""
+    *,
+    actor: User,
+    approval: Approval,
+    agreed: Agreement,
+    given: dict[str, Any],
+    scope: str,
+    pattern: str = "",
 ) -> PolicyRule:
     """Save what an approval allows beyond its call; called by `decide_approval` alone, which has
-    checked who may, in its transaction.
+    checked who may, in its transaction. `agreed`: all who have given it.
 
     `always` reaches as far as the agent in this organisation, for the person it worked for here. It
     settles only what this approval could: asking of its rule's level or a narrower one, under the
@@ -59,6 +66,9 @@ def grant_rule(
             "requester_may_not_decide": approval.requester_may_not_decide,
             "tainted": approval.tainted and scope == "run",
             "host": approval.host,
+            "givers": [
+                {"account": one.by.pk, "persons": sorted(one.behind)} for one in agreed.consents
+            ],
         },
         made_by=actor,
         made_from=approval,

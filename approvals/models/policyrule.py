@@ -111,7 +111,9 @@ class PolicyRule(models.Model):
     options = models.JSONField(_("options"), default=dict, blank=True)
     """A `harness.agentconfig.AskOptions`."""
     grant = models.JSONField(null=True, blank=True, editable=False)
-    """What it may settle, when it was saved through an approval: see `harness.rules.Grant`."""
+    """What it may settle, when it was saved through an approval: see `harness.rules.Grant`. And `givers`: the
+    key of each `account` that allowed it and of all `persons` behind it then, kept here since the approval
+    may go with its conversation."""
     note = models.CharField(_("note"), max_length=500, blank=True)
     made_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
@@ -168,9 +170,15 @@ class PolicyRule(models.Model):
     def level(self) -> Level:
         return level_named(self.scope)
 
+    @property
+    def givers(self) -> dict[int, frozenset[int]]:
+        """The keys of the accounts that allowed it, each with those of the persons behind it then."""
+        found = (self.grant or {}).get("givers", [])
+        return {one["account"]: frozenset(one["persons"]) for one in found}
+
     def levelled(self) -> LevelledRule:
         grant = None
         if self.grant is not None:
-            held = dict(self.grant)
+            held = {name: value for name, value in self.grant.items() if name != "givers"}
             grant = Grant(level=level_named(held.pop("level")), turn=self.turn_uid, **held)
         return LevelledRule(self.value, self.level, self.uid, grant)

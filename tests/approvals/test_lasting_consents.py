@@ -11,9 +11,11 @@ from accounts.actions.members import change_role, remove_member
 from accounts.actions.service_accounts import create_service_account, remove_service_account
 from accounts.models import Membership, Organisation, Role, User
 from approvals.actions.approvals import log_consents_anew
-from approvals.models import Approval
+from approvals.models import Approval, PolicyRule
+from approvals.policyrules import rules_for
 from audit.models import AuditEntry
-from conversations.models import Event
+from conversations.actions.conversations import create_conversation
+from conversations.models import Conversation, Event
 from harness.errors import AlreadyDecided
 from tests.approvals.asking import a_reviewer, asks
 from tests.approvals.test_deciding_persons import allow, allowed
@@ -249,3 +251,45 @@ def test_who_may_answer_again_allows_it_once_more_where_enough_agree_by_then(
 
     assert allowed(asked)
     assert asked.decisions.count() == 2
+
+
+# --- what two people allowed for longer -----------------------------------------------------------
+
+
+def held_for_two(conversation: Conversation, rule: PolicyRule) -> bool:
+    """Whether the rule settles what asks for two people, in a conversation of alice's with this agent."""
+    (grant,) = [one.grant for one in rules_for(conversation) if one.uid == rule.uid]
+    assert grant is not None
+    return grant.two_people
+
+
+def for_always(alice: User, rita: User, conversation: Conversation) -> PolicyRule:
+    asked = asks(conversation, two_people=True)
+    allow(rita, asked, scope="always")
+    allow(alice, asked, scope="always")
+    assert allowed(asked)
+    return PolicyRule.objects.get(made_from=asked)
+
+
+@pytest.mark.parametrize("end", [leaves, closed, demoted, deleted])
+@pytest.mark.parametrize("approval_is_there", [True, False])
+def test_what_two_people_allowed_for_always_counts_while_both_of_them_may_decide(
+    end: Ends,
+    approval_is_there: bool,
+    alice: User,
+    acme: Organisation,
+    converse: Converse,
+) -> None:
+    first, rita = converse()[0], a_reviewer(acme)
+    rule = for_always(alice, rita, first)
+    other = create_conversation(
+        actor=alice,
+        organisation=acme,
+        agent=first.agent_version.agent,
+        environment=first.environment,
+    )
+    if not approval_is_there:
+        Approval.objects.all().delete()
+    assert held_for_two(other, rule)
+    end(rita, alice, acme)
+    assert not held_for_two(other, rule)
