@@ -31,7 +31,7 @@ from harness.redaction import redacted
 from jobs.prepared import Prepared
 from teams_app.boards import Standing, board_of, standings
 from teams_app.events import TYPES as TASK_EVENTS
-from tools_app.touches import as_data, is_told_of, told_before
+from tools_app.touches import data_before
 from tools_app.workspace import Workspace, workspace_for
 
 from .incoming import Frame
@@ -268,7 +268,7 @@ def _call(row: Event) -> CallFacts:
         custom=isinstance(use, AgentCustomToolUse),
         reason=getattr(use, "reason", ""),
         round=int(asks),
-        acts_on=as_data(told_before(row.conversation_id, row.uid)) if is_told_of(use.name) else {},
+        acts_on=data_before(row.conversation_id, row.uid, use.name),
     )
 
 

@@ -24,7 +24,7 @@ from accounts.administration.requests import actor_of
 from accounts.staff import has_staff_permission
 from harness.errors import Declined
 from tools_app import touches
-from tools_app.touches import as_text
+from tools_app.touches import as_data, as_text
 
 from .actions.approvals import decide_approval
 from .actions.rules import revoke_rule
@@ -104,7 +104,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("what it acts on"))
     def acts_on_shown(self, obj: Approval) -> SafeString | str:
-        told = as_text(obj.touches)
+        told = as_text(as_data(obj.touches))
         return format_html('<pre class="agentsite-json">{}</pre>', told) if told else "—"
 
     @admin.display(description=_("people who have allowed it"))
@@ -152,7 +152,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
                     (
                         one,
                         pretty_json(one.effective_input),
-                        as_text(one.touches),
+                        as_text(as_data(one.touches)),
                         is_shown_whole(one.effective_input) and touches.is_shown_whole(one.touches),
                     )
                     for one in chosen

@@ -27,7 +27,7 @@ from harness.events import AgentCustomToolUse
 from reading.unseen import visible_json
 from tools_app.questions import TOOL as QUESTIONS
 from tools_app.questions import Answer, questions_of
-from tools_app.touches import as_text, is_shown_whole
+from tools_app.touches import as_data, as_text, is_shown_whole
 
 from . import tools
 from .tools import Principal
@@ -128,7 +128,7 @@ def _family(conversation: Conversation) -> list[int]:
 
 def _decision(row: Approval) -> Asked | None:
     shown = visible_json(row.effective_input, indent=1)
-    if told := as_text(row.touches):
+    if told := as_text(as_data(row.touches)):
         shown += f"\n\n{told}"
     if len(shown) > MOST_SHOWN or not is_shown_whole(row.touches):
         return None

@@ -34,13 +34,14 @@ from conversations.models import Conversation, Event
 from conversations.models.conversation import ConversationQuerySet
 from conversations.wakes import wake
 from harness.errors import Invalid, NotFound
-from harness.events import dump
+from harness.events import AgentToolUse, dump
 from harness.history import Entry
 from jobs import here
 from jobs.engine import engine
 from jobs.prepared import Prepared
 from keeping import export
 from live.hub import hub
+from tools_app.touches import data_before
 
 from .door import Item, Row, Stored, Streaming, Summary
 
@@ -210,7 +211,7 @@ class LocalDoor:
             stored = log.entries_after(own.pk, seq)
             for entry in stored:
                 seq = entry.seq
-                yield Stored(_row(entry))
+                yield Stored(_row(entry) | _shown_with(entry, own.pk))
             over = {entry.uid for entry in stored}
             for block in arriving:
                 offset = said.get(block.block, 0)
@@ -291,6 +292,15 @@ def _summary(conversation: Conversation) -> Summary:
         active_at=conversation.active_at.isoformat(),
         busy=conversation.is_running or conversation.owes_run,
     )
+
+
+def _shown_with(entry: Entry, conversation: int) -> Row:
+    """What a call that asks acts on, where its arguments only name it."""
+    use = entry.event
+    acts_on = (
+        data_before(conversation, entry.uid, use.name) if isinstance(use, AgentToolUse) else {}
+    )
+    return {"x_acts_on": acts_on} if acts_on else {}
 
 
 def _row(entry: Entry) -> Row:

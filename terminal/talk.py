@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from harness.errors import Declined
 from harness.events import WAITS_ELSEWHERE
+from tools_app.touches import as_text
 
 from .door import Door, Row, Stored
 from .screen import Screen, printable
@@ -130,6 +131,8 @@ class Talk:
             name = call.get("name", uid)
             if call:
                 self._screen.whole(call["input"])
+            if told := as_text(call.get("x_acts_on") or {}):
+                self._screen.note(told)
             where = f" at {printable(host)}" if (host := self._hosts.get(uid)) else ""
             answer = ""
             while not answer:

@@ -129,10 +129,17 @@ def as_data(touches: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def as_text(touches: Mapping[str, Any]) -> str:
-    """For forms that have nothing but text: the words, then each change with every sign to be seen."""
-    parts = words_of(touches)
-    parts += [f"{visible(change.path)}\n{visible(change.diff)}" for change in changes_in(touches)]
+def data_before(conversation: int, call_uid: str, tool: str) -> dict[str, Any]:
+    """`as_data` of what people were shown when they were asked about the call."""
+    return as_data(told_before(conversation, call_uid)) if is_told_of(tool) else {}
+
+
+def as_text(data: Mapping[str, Any]) -> str:
+    """Of `as_data`, for forms that have nothing but text: the words, then each change with every sign to be
+    seen."""
+    parts = [visible(words) for words in data.get("words", [])]
+    shown = ((visible(one["path"]), visible(one["diff"])) for one in data.get("changes", []))
+    parts += [f"{path}\n{diff}" for path, diff in shown]
     return "\n\n".join(parts)
 
 

@@ -51,6 +51,7 @@ from harness.events import Event as EventValue
 from harness.frontends import FrontEnd
 from harness.grading import explanation_of
 from subagents.models import Subagent
+from tools_app.touches import data_before
 from wire.ids import thread_id
 
 from .agents import ConfiguredAgent, session_agent
@@ -134,6 +135,9 @@ def wire_event(row: Event, *, ours: bool = False, thread: Thread | None = None) 
     if body is None:
         return None
     shown: Wire = {"type": row.type, "id": row.uid, **body}
+    if isinstance(row.value, AgentToolUse):
+        acts_on = data_before(row.conversation_id, row.uid, row.value.name)
+        shown |= {"x_acts_on": acts_on} if acts_on else {}
     if thread is not None and row.type.startswith(STATUS):
         shown["type"] = row.type.replace(STATUS, THREAD_STATUS, 1)
         shown |= {"session_thread_id": thread.id, "agent_name": thread.agent_name}

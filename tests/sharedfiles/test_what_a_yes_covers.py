@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from typing import Any
 
 import pytest
@@ -18,8 +19,13 @@ from mcpdoor.asking import questions
 from mcpdoor.tools import Principal
 from providers.scripted import call, reply
 from sharedfiles.models import SharedVersion
+from terminal.local import LocalDoor
+from terminal.screen import Screen
+from terminal.talk import Talk
 from tests.conversations.conftest import rested
+from tools_app.touches import as_text
 from tools_app.workspace import Workspace, workspace_for
+from v1.outgoing import wire_event
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -118,3 +124,23 @@ def test_of_a_draft_that_the_call_does_not_name_nothing_is_shown_as_if_it_were(a
     assert not SharedVersion.objects.exists()
     decide(alice, approval)
     assert not SharedVersion.objects.exists()
+
+
+def test_programs_and_terminals_are_shown_it_too(alice, asked):
+    approval = asked()
+    shown = wire_event(Event.objects.get(uid=approval.call_uid))
+    assert shown is not None
+    assert "+Be kind." in as_text(shown["x_acts_on"])
+    said = io.StringIO()
+    screen = Screen(out=said, notes=said)
+    talk = Talk(LocalDoor(alice, approval.organisation), screen, approval.conversation.uid, None)
+    rest = talk._until_rest()
+    assert rest is not None
+
+    def decides(_question: str) -> str:
+        assert "+Be kind." in said.getvalue()
+        return "y"
+
+    talk._ask(rest, decides)
+    rested(approval.conversation, 2)
+    assert bytes(SharedVersion.objects.get().content) == b"Be kind.\n"
