@@ -33,7 +33,7 @@ from harness.events import Event as EventValue
 from harness.patterns import input_hash
 from harness.rules import AskTerms
 from jobs.prepared import Prepared
-from tools_app.touches import touched_by
+from tools_app.touches import taken_out, touched_by
 
 from .deciders import may_be_asked
 from .models import Approval
@@ -88,11 +88,20 @@ def told_of(conversation: int, call_uid: str) -> dict[str, Any]:
     return rows.values_list("touches", flat=True).first() or {}
 
 
+def forget_told(organisation: int, uid: str) -> None:
+    """What questions there showed of the thing with this id is taken out of them."""
+    told = Approval.objects.filter(organisation=organisation).exclude(acts_on="")
+    told.filter(acts_on__contains=uid).update(touches=taken_out(), acts_on="")
+
+
 def propose(approval: Approval, given: dict[str, Any] | None) -> None:
-    """Have the question be about this input in place of the agent's; None: about that one again."""
+    """Have the question be about this input in place of the agent's; None: about that one again. About the
+    same as before it shows the same as before: that is what others have allowed."""
+    if approval.final_input == given:
+        return
     approval.final_input = given
-    approval.touches = _touches(approval)
-    approval.save(update_fields=["final_input", "touches"])
+    _tell(approval)
+    approval.save(update_fields=["final_input", *_TOLD])
 
 
 # --- opening --------------------------------------------------------------------------------------
@@ -117,7 +126,7 @@ def _open(
         input_sha256=input_hash(call.payload["input"]),
         requested_by_id=conversation.owner_id,
     )
-    approval.touches = _touches(approval)
+    _tell(approval)
     _set_terms(approval, terms, reason)
     approval.save()
     _name_authors(conversation, approval)
@@ -151,7 +160,7 @@ def _ask_anew(conversation: Conversation, row: Event, request: ApprovalRequested
     held.round += 1
     held.state = Approval.State.PENDING
     held.closed_at = held.closed_by = None
-    held.touches = _touches(held)
+    _tell(held)
     _set_terms(held, terms, reason)
     held.save()
     _name_authors(conversation, held)
@@ -181,8 +190,13 @@ def _void(conversation: Conversation, call_uid: str) -> None:
     held.save(update_fields=["round", "state", "closed_at", "closed_by"])
 
 
-def _touches(approval: Approval) -> dict[str, Any]:
-    return touched_by(approval.conversation.uid, approval.tool, approval.effective_input)
+_TOLD = ("touches", "acts_on")
+
+
+def _tell(approval: Approval) -> None:
+    touches = touched_by(approval.conversation.uid, approval.tool, approval.effective_input)
+    approval.acts_on = " ".join(touches.pop("about", ()))
+    approval.touches = touches
 
 
 def _set_terms(approval: Approval, terms: AskTerms, reason: str) -> None:
@@ -230,12 +244,12 @@ def _settle(conversation: Conversation, row: Event, answer: UserToolConfirmation
         held.state = Approval.State.APPROVED
         if held.final_input != answer.edited_input:
             held.final_input = answer.edited_input
-            held.touches = _touches(held)
+            _tell(held)
     else:
         held.state = Approval.State.EXPIRED if answer.expired else Approval.State.DENIED
     held.closed_at = row.created_at
     held.closed_by_id = row.actor_id
-    held.save(update_fields=["state", "final_input", "touches", "closed_at", "closed_by"])
+    held.save(update_fields=["state", "final_input", *_TOLD, "closed_at", "closed_by"])
     announce_approval(held)
 
 

@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
 from django.utils.translation import gettext_noop
 
 from conversations.models import Conversation
 from harness.events import DiffDisplay
 from harness.tools import ToolContext
 from memory.actions.remembering import before_sharing
-from memory.models import Memory
-from tools_app.touches import changed_text, told_of
+from memory.models import Memory, MemoryStore, MemoryVersion
+from tools_app.touches import changed_text, forget_told, told_of
 
 from .mounted import attached_to
 from .tools import bound_to, found_memory, shared_store
@@ -53,8 +55,13 @@ def tell(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> dict[str
         return _sharing(conversation, given)
     if tool == "forget_memory":
         memory = found_memory(conversation, str(given.get("id", "")))
-        words = (_FORGOTTEN, {})
-        return told_of([_gone(memory)], words, bound=bound_to(memory), whole=not _is_cut(memory))
+        return told_of(
+            [_gone(memory)],
+            (_FORGOTTEN, {}),
+            bound=bound_to(memory),
+            about=_uids(memory),
+            whole=not _is_cut(memory),
+        )
     if given.get("command") in TAKING_AWAY:
         return _taking_away(conversation, given)
     return {"kind": "path", "path": str(given.get("path", ""))}
@@ -76,7 +83,8 @@ def _sharing(conversation: Conversation, given: Mapping[str, Any]) -> dict[str, 
         if said == there.content:
             words.append((_KNOWN, {"text": said}))
     bound = [*bound_to(memory), store.uid, "" if there is None else there.version_uid]
-    return told_of([change], *words, bound=bound)
+    about = _uids(memory) if there is None else _uids(memory, there)
+    return told_of([change], *words, bound=bound, about=about)
 
 
 def _gone(memory: Memory) -> DiffDisplay:
@@ -103,4 +111,21 @@ def _taking_away(conversation: Conversation, given: Mapping[str, Any]) -> dict[s
     words += [(_ALSO, {"path": each.path}) for each in memories[len(shown) :][:PATHS]]
     bound = bound_by(new, memories)
     whole = len(memories) <= (SHOWN if new is None else PATHS) and not any(map(_is_cut, shown))
-    return told_of([_gone(each) for each in shown], *words, bound=bound, whole=whole)
+    changes = [_gone(each) for each in shown]
+    return told_of(changes, *words, bound=bound, about=_uids(*memories), whole=whole)
+
+
+def _uids(*memories: Memory) -> list[str]:
+    """With those of their stores: what goes with these is forgotten as well."""
+    return [*dict.fromkeys(each.store.uid for each in memories), *(each.uid for each in memories)]
+
+
+@receiver(post_save, sender=MemoryVersion, dispatch_uid="recall.telling.redacted")
+def _forget_version(instance: MemoryVersion, **_kwargs: Any) -> None:
+    if instance.redacted_at is not None:
+        forget_told(instance.store.organisation_id, instance.memory_uid)
+
+
+@receiver(post_delete, sender=MemoryStore, dispatch_uid="recall.telling.gone")
+def _forget_store(instance: MemoryStore, **_kwargs: Any) -> None:
+    forget_told(instance.organisation_id, instance.uid)

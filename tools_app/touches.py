@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from harness.errors import AgentError, ToolError
 from harness.events import DiffDisplay
@@ -35,14 +36,20 @@ MOST_LINES = 2_000
 """Lines of a change that people are shown, as `rendering.diff` has them in one table."""
 COMMANDS = ("bash", "background_run")
 
+_TAKEN_OUT = gettext_noop("What it showed is forgotten.")
+
 Teller = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
 """From the conversation's id, the tool's name and the input to what `told_of` makes."""
 Kept = Callable[[int, str], Mapping[str, Any]]
 """From the key of a conversation and the id of a call to what was told when it was asked about; empty: it was
 not asked about."""
 
+Forget = Callable[[int, str], None]
+"""Called with the key of an organisation and the id of what is forgotten, in the transaction that does it."""
+
+_NAMING = ("changes", "unknown")
 _tellers: dict[str, Teller] = {}
-_kept: list[Kept] = []
+_kept: list[tuple[Kept, Forget]] = []
 
 
 def tell_with(teller: Teller, *tools: str) -> None:
@@ -50,9 +57,9 @@ def tell_with(teller: Teller, *tools: str) -> None:
     _tellers.update(dict.fromkeys(tools, teller))
 
 
-def keep_with(kept: Kept) -> None:
-    """Have `told_before` ask it; one for all."""
-    _kept[:] = [kept]
+def keep_with(kept: Kept, forget: Forget) -> None:
+    """Have `told_before` and `forget_told` ask these; one for all."""
+    _kept[:] = [(kept, forget)]
 
 
 def is_told_of(tool: str) -> bool:
@@ -61,7 +68,19 @@ def is_told_of(tool: str) -> bool:
 
 def told_before(conversation: int, call_uid: str) -> Mapping[str, Any]:
     """What people were shown beside the arguments; empty: nobody was asked."""
-    return _kept[0](conversation, call_uid) if _kept else {}
+    return _kept[0][0](conversation, call_uid) if _kept else {}
+
+
+def forget_told(organisation: int, uid: str) -> None:
+    """Take out of questions, answered or not, what they show of a thing that is forgotten; none of them lets
+    its call act any more."""
+    for _told, forget in _kept:
+        forget(organisation, uid)
+
+
+def names_more(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> bool:
+    """Whether a person who reads the arguments alone does not see what they name."""
+    return is_told_of(tool) and touched_by(conversation_uid, tool, given).get("kind") in _NAMING
 
 
 def changed_text(path: str, before: str | None, after: str | None) -> DiffDisplay:
@@ -77,17 +96,30 @@ def told_of(
     changes: Sequence[DiffDisplay],
     *words: tuple[str, Mapping[str, Any]],
     bound: Sequence[str] = (),
+    about: Sequence[str] = (),
     whole: bool = True,
 ) -> dict[str, Any]:
     """What a teller tells: in sentences that are translated when they are read (`gettext_noop`) with what is
-    filled in, as changes of texts, and by what these are bound (`require_as_told`). `whole`: there is no more
-    to see than these."""
+    filled in, as changes of texts, and by what these are bound (`require_as_told`). `about`: the ids of what
+    may be forgotten (`forget_told`). `whole`: there is no more to see than these."""
     return {
         "kind": "changes",
         "words": [[sentence, dict(names)] for sentence, names in words],
         "changes": [change.model_dump(exclude={"type"}) for change in changes],
         "whole": whole and all(map(_is_whole, changes)),
         "bound": _digest(bound),
+        "about": list(about),
+    }
+
+
+def taken_out() -> dict[str, Any]:
+    """In the place of what was told of something that is forgotten."""
+    return {
+        "kind": "changes",
+        "words": [[_TAKEN_OUT, {}]],
+        "changes": [],
+        "whole": True,
+        "bound": "",
     }
 
 

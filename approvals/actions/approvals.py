@@ -46,6 +46,7 @@ from harness.history import Entry
 from harness.patterns import input_hash
 from harness.policy import Verdict as Judged
 from harness.tools import check_input
+from tools_app.touches import names_more
 
 from .grants import grant_rule, proposed_rule
 
@@ -335,6 +336,7 @@ def _decide(held: Approval, answer: Answer) -> None:
             )
         if answer.edited_input is not None:
             _require_fit(held, given)
+            _require_seen(held, given)
         if answer.scope != "once":
             _require_settleable(held, answer)
             _require_reach(held, answer)
@@ -465,6 +467,18 @@ def _expire(held: Approval) -> None:
     )
     about_approval(AuditEntry.Action.EXPIRED, held, reason=EXPIRED)
     _deny(held, None, EXPIRED, expired=True)
+
+
+def _require_seen(held: Approval, given: dict[str, Any]) -> None:
+    """Another input would have the call act on what nobody was shown."""
+    if input_hash(given) != held.effective_sha256 and names_more(
+        held.conversation.uid, held.tool, given
+    ):
+        raise Invalid(
+            _("What this call acts on would be something else than is shown here."),
+            field="edited_input",
+            hint=_("Deny it, and say in the reason what the agent shall ask for."),
+        )
 
 
 def _require_fit(held: Approval, given: dict[str, Any]) -> None:

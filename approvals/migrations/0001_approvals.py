@@ -34,6 +34,7 @@ class Migration(migrations.Migration):
                 ('destructive', models.BooleanField(default=False)),
                 ('tainted', models.BooleanField(default=False)),
                 ('touches', models.JSONField(default=dict)),
+                ('acts_on', models.TextField(blank=True, editable=False)),
                 ('host', models.CharField(blank=True, editable=False, max_length=253)),
                 ('rule_level', models.CharField(blank=True, max_length=20, verbose_name='level of the rule')),
                 ('rule_uid', models.CharField(blank=True, max_length=40)),
@@ -63,6 +64,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'approvals',
                 'ordering': ['-asked_at', '-id'],
                 'indexes': [
+                    models.Index(condition=models.Q(('acts_on', ''), _negated=True), fields=['organisation'], name='approval_acts_on'),
                     models.Index(condition=models.Q(('state', 'pending')), fields=['organisation', 'asked_at'], name='approval_waiting'),
                     models.Index(condition=models.Q(('state', 'pending')), fields=['expires_at'], name='approval_expiring'),
                     models.Index(fields=['organisation', 'state', '-asked_at'], name='approval_history'),

@@ -122,6 +122,8 @@ class Approval(models.Model):
     """Untrusted content had come into the run."""
     touches = models.JSONField(default=dict)
     """What it would touch: see `tools_app.touches`."""
+    acts_on = models.TextField(blank=True, editable=False)
+    """The ids of what it shows the texts of, between spaces: where one is forgotten, they go."""
     host = models.CharField(max_length=253, blank=True, editable=False)
     """The machine that the call goes to, of a tool that has one."""
     rule_level = models.CharField(_("level of the rule"), max_length=20, blank=True)
@@ -181,6 +183,11 @@ class Approval(models.Model):
             models.UniqueConstraint(fields=["conversation", "call_uid"], name="approval_of_call"),
         ]
         indexes = [
+            models.Index(
+                fields=["organisation"],
+                condition=~Q(acts_on=""),
+                name="approval_acts_on",
+            ),
             models.Index(
                 fields=["organisation", "asked_at"],
                 condition=Q(state="pending"),

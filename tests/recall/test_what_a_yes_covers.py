@@ -8,23 +8,24 @@ from typing import Any
 import pytest
 
 from accounts.models import Organisation, User
+from approvals.actions.approvals import decide_approval
 from approvals.models import Approval
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message
 from conversations.models import Conversation, Event
 from harness.content import text_of
-from harness.errors import ToolError
+from harness.errors import Invalid, ToolError
 from harness.tools import ToolContext
 from memory.actions.memories import create_memory
-from memory.actions.remembering import correct_memory, own_store, remember
+from memory.actions.remembering import correct_memory, forget_memory, own_store, remember
 from memory.actions.stores import ORGANIZATION, create_store
 from memory.models import Memory, MemoryStore
 from providers.scripted import call, reply
 from recall.actions.attaching import Wanted, attach_stores
 from recall.models import Access, AttachedStore
-from recall.tools import EXTRA
+from recall.tools import EXTRA, forget
 from recall.trained import memory_tool
-from tests.approvals.asking import asks
+from tests.approvals.asking import a_reviewer, asks
 from tests.cast import ClientOf
 from tests.conversations.conftest import rested
 
@@ -146,6 +147,62 @@ def test_what_was_shown_is_forgotten(converse: Any, mine: Memory) -> None:
     assert not Memory.objects.exists()
 
 
+def test_what_is_forgotten_stands_in_no_question_any_more(
+    alice: User, converse: Any, mine: Memory, ours: MemoryStore, client_of: ClientOf
+) -> None:
+    shared = sharing(converse, mine, ours)
+    other = asked(converse, "forget_memory", "a page", id=mine.uid)
+    forget_memory(actor=alice, memory=mine)
+    for approval in (shared, other):
+        approval.refresh_from_db()
+        assert "Lisbon" not in str(approval.touches)
+        page = client_of(alice).get(f"/approvals/{approval.uid}/").content.decode()
+        assert "What it showed is forgotten." in page
+    assert answer(shared).startswith("There is no memory")
+    assert answer(other).startswith("There is no memory")
+
+
+def test_nobody_edits_what_a_call_acts_on_into_what_she_was_not_shown(
+    alice: User, acme: Organisation, converse: Any, mine: Memory
+) -> None:
+    store = own_store(actor=alice, organisation=acme)
+    other = remember(actor=alice, store=store, text="Tea is green.").memory
+    approval = asked(converse, "forget_memory", "a page", id=mine.uid)
+    with pytest.raises(Invalid, match="than is shown here"):
+        decide_call(
+            actor=alice,
+            conversation=approval.conversation,
+            call_uid=approval.call_uid,
+            allow=True,
+            edited_input={"id": other.uid},
+        )
+    assert Memory.objects.count() == 2
+
+
+def test_two_people_agree_on_what_the_first_of_them_was_shown(
+    alice: User, acme: Organisation, converse: Any, mine: Memory
+) -> None:
+    approval = asks(converse()[0], {"id": mine.uid}, tool="forget_memory", two_people=True)
+    correct_memory(actor=alice, memory=mine, text="The office is for sale.")
+    decide_approval(
+        actor=a_reviewer(acme),
+        approval=approval,
+        verdict="approve",
+        input_hash=approval.effective_sha256,
+    )
+    approval.refresh_from_db()
+    assert "Lisbon" in approval.touches["changes"][0]["diff"]
+    context = ToolContext(
+        approval.call_uid,
+        Path(),
+        extras={EXTRA: approval.conversation_id},
+        ever_tainted_by="a page",
+    )
+    with pytest.raises(ToolError, match="has changed since a person was asked"):
+        forget(context, {"id": mine.uid})
+    assert Memory.objects.exists()
+
+
 # --- the tool that models were trained on ---------------------------------------------------------
 
 
@@ -159,7 +216,7 @@ def notes(alice: User, acme: Organisation) -> MemoryStore:
 
 @pytest.fixture
 def given(alice: User, converse: Any, notes: MemoryStore) -> Conversation:
-    conversation, _script = converse([])
+    conversation: Conversation = converse([])[0]
     wanted = [Wanted(notes.uid, Access.READ_WRITE)]
     attach_stores(actor=alice, conversation=conversation, stores=wanted)
     return conversation
