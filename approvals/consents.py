@@ -6,6 +6,7 @@ log say. Who may answer is `deciders`' to say; answers are stored by `actions.ap
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from accounts.models import User
@@ -36,8 +37,14 @@ class Agreement:
     @property
     def persons(self) -> int:
         """How many different persons have at least agreed."""
-        people = [one.by.pk for one in self.consents if not one.by.is_service]
-        return persons_among(people, [one.behind for one in self.consents if one.by.is_service])
+        return persons_of((one.by, one.behind) for one in self.consents)
+
+
+def persons_of(given: Iterable[tuple[User, frozenset[int]]]) -> int:
+    """How many different persons at least have agreed through these accounts, each with all behind it."""
+    known = list(given)
+    people = [account.pk for account, _behind in known if not account.is_service]
+    return persons_among(people, [behind for account, behind in known if account.is_service])
 
 
 def agreement(approval: Approval, on: str = "") -> Agreement:

@@ -5,7 +5,7 @@ Those of the agent itself come with its version. Who may make which rule is `act
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Q
 
 from accounts.models import Membership, User
-from accounts.persons import persons_among, persons_behind
+from accounts.persons import persons_behind
 from accounts.reviewing import REVIEWING
 from accounts.staff import has_staff_permission
 from conversations.ancestry import ancestors
@@ -24,6 +24,7 @@ from harness.agentconfig import ToolRule
 from harness.rules import Level, LevelledRule, conditions_of, rules_from
 from jobs.prepared import Given, Prepared
 
+from .consents import persons_of
 from .models import PolicyRule
 from .models.approval import CHANGE
 from .models.policyrule import PolicyRuleQuerySet
@@ -112,9 +113,10 @@ def _as_it_counts(row: PolicyRule, writers: Sequence[int]) -> LevelledRule:
     reviewing = _reviewing(accounts, row.organisation_id)
     deciding = complete and all(one.pk in reviewing or _decides(one, row) for one in accounts)
     behind_now = {one.pk: givers[one.pk] | persons_behind(one) for one in accounts}
+    several = persons_of((one, behind_now[one.pk]) for one in accounts) > 1
     grant = replace(
         held.grant,
-        two_people=held.grant.two_people and deciding and _are_several(accounts, behind_now),
+        two_people=held.grant.two_people and deciding and several,
         reviewers_only=held.grant.reviewers_only and complete and len(reviewing) == len(givers),
         requester_may_not_decide=held.grant.requester_may_not_decide and deciding,
     )
@@ -143,11 +145,6 @@ def _decides(account: User, row: PolicyRule) -> bool:
         return rows.filter(pk=row.conversation_id).exists()
     belongs = Membership.objects.filter(organisation=row.organisation_id, user=account)
     return account.pk == row.for_user_id and belongs.exists()
-
-
-def _are_several(accounts: Sequence[User], behind_them: Mapping[int, frozenset[int]]) -> bool:
-    people = [one.pk for one in accounts if not one.is_service]
-    return persons_among(people, [behind_them[one.pk] for one in accounts if one.is_service]) > 1
 
 
 def _about(conversation: Conversation, above: list[int]) -> Iterable[PolicyRule]:

@@ -72,7 +72,7 @@ def _sharing(conversation: Conversation, given: Mapping[str, Any]) -> dict[str, 
     store = shared_store(conversation, str(given.get("store", "")))
     if memory.sha256 != str(given.get("sha256", "")).strip().lower():
         return told_of([], (_OTHER, {}), whole=False)
-    there, said = before_sharing(actor=conversation.owner, memory=memory, store=store)
+    there, said = before_sharing(user=conversation.owner, memory=memory, store=store)
     words: list[_Words] = [(_SHARED, {"store": store.name})]
     if memory.key:
         words.append((_KEY, {"key": memory.key}))

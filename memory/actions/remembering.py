@@ -149,12 +149,12 @@ def remember(
     return Remembered(memory, new=True, superseded=None if stays else before, stood=stood)
 
 
-def before_sharing(*, actor: User, memory: Memory, store: MemoryStore) -> tuple[Memory | None, str]:
-    """What stands in a store that the actor sees about the same as her memory, and what would be said there
+def before_sharing(*, user: User, memory: Memory, store: MemoryStore) -> tuple[Memory | None, str]:
+    """What stands in a store that she sees about the same as her memory, and what would be said there
     once `promote_memory` has shared it. Changes nothing."""
     text = memory.content.strip()
     kind, key = _kind_shared(memory), clean_key(memory.key)
-    same, before = _about_the_same(actor, store, kind, key, text, hold=False)
+    same, before = _about_the_same(user, store, kind, key, text, hold=False)
     if same is not None and len(text) <= len(same.content):
         return same, same.content
     return same or before, text
