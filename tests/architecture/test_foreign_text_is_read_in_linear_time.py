@@ -25,6 +25,7 @@ PUT_TOGETHER = {
     "providers/demo.py:_RULES": "a table of constants, in a stand-in for a model service",
     "harness/schemas.py:compiled": "RE2, and one search of each text",
     "reading/unseen.py:_unseen": "one set of signs, once and in a row",
+    "reading/unseen.py:_unseen_in_names": "one set of signs, once",
 }
 """Expressions that are not constants, and why no text makes them run away."""
 
