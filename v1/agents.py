@@ -27,7 +27,7 @@ from wire.fieldnames import written
 from . import mcptoolsets, modelnames, multiagent, skilluses, toolsets
 from .door import MANAGE, READ, Body, Door, Shape, body_of, hold, operation
 from .fieldnames import AGENT
-from .mcptoolsets import McpServers, McpToolset
+from .mcptoolsets import McpServers
 from .metadata import Metadata, MetadataPatch, merged
 from .multiagent import MultiagentBody, MultiagentShape
 from .paging import (
@@ -204,39 +204,18 @@ def config_from(
         changes |= _model_changes(fields["model"], before)
     if "system" in fields:
         changes["instructions"] = fields["system"] or ""
+    servers = mcptoolsets.names_of(fields["mcp_servers"]) if "mcp_servers" in fields else None
     if "tools" in fields:
-        rules = toolsets.to_rules(fields["tools"] or (), before=before)
-        changes |= {"tools": rules.tools, "custom_tools": rules.custom_tools}
+        changes |= toolsets.changes_of(fields["tools"] or (), before, servers)
+    elif servers is not None:
+        changes["mcp_servers"] = mcptoolsets.kept_uses(servers, before)
     if "multiagent" in fields:
         changes |= multiagent.changes_of(fields["multiagent"], before)
-    if "tools" in fields or "mcp_servers" in fields:
-        changes |= _mcp_changes(fields, before, changes)
     if "skills" in fields and caller is not None:
-        changes["skills"] = skilluses.uses_of(caller, fields["skills"] or ())
+        changes["skills"] = skilluses.uses_of(caller, fields["skills"] or (), before=before)
     kept = {name: getattr(before, name) for name in AgentConfig.model_fields} if before else {}
     with written(AGENT):
         return read_as({**kept, **changes}, AgentConfig)
-
-
-def _mcp_changes(
-    fields: dict[str, Any],
-    before: AgentConfig | None,
-    changes: dict[str, Any],
-) -> dict[str, Any]:
-    """What is not given stays, and has to fit the rest."""
-    if "mcp_servers" in fields:
-        names = mcptoolsets.names_of(fields["mcp_servers"])
-    else:
-        names = tuple(use.name for use in before.mcp_servers) if before else ()
-    if "tools" in fields:
-        given = [tool for tool in fields["tools"] or () if isinstance(tool, McpToolset)]
-    else:
-        held = mcptoolsets.to_wire(before) if before else []
-        given = [McpToolset.model_validate(each) for each in held]
-    uses, rules = mcptoolsets.uses_and_rules(names, given)
-    if "tools" not in fields:
-        return {"mcp_servers": uses}
-    return {"mcp_servers": uses, "tools": (*changes["tools"], *rules)}
 
 
 def _model_changes(model: str | ModelBody | None, before: AgentConfig | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ arguments are kept when a program writes the rest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from django.utils.translation import gettext as _
@@ -24,6 +25,7 @@ from harness.agentconfig import (
     ToolRule,
 )
 from harness.errors import Invalid
+from harness.policy import MCP
 from mcpservers.actions.handing import Handed, asking
 from mcpservers.addresses import check_url
 from mcpservers.listing import local_name
@@ -33,6 +35,10 @@ from mcpservers.whose import serving_in
 from .door import Body
 
 TOOLSET = "mcp_toolset"
+ANY = "\N{REPLACEMENT CHARACTER}"
+"""No tool is called so: a rule that covers it covers all tools of a server."""
+Policy = Literal["always_allow", "always_ask"]
+STRICTNESS: Mapping[Permission, int] = {"always_allow": 0, "always_ask": 1, "always_deny": 2}
 
 
 class McpServerBody(Body):
@@ -45,7 +51,7 @@ McpServers = Annotated[tuple[McpServerBody, ...], Field(max_length=MOST_MCP_SERV
 
 
 class AskPolicy(Body):
-    type: Literal["always_allow", "always_ask"]
+    type: Policy
 
 
 class McpDefault(Body):
@@ -72,13 +78,18 @@ def is_said(rule: ToolRule) -> bool:
     plain = rule.when is None and rule.options == type(rule.options)()
     parts = rule.tool.split(":")
     single = len(parts) == 3 and not set("*?[") & set(parts[1])
-    return plain and single and parts[0] == "mcp" and (parts[2] == "*" or "*" not in parts[2])
+    one = parts[-1] == "*" or not set("*?[") & set(parts[-1])
+    return plain and single and parts[0] == "mcp" and one
 
 
 def uses_and_rules(
-    names: Sequence[str], toolsets: Sequence[McpToolset]
+    names: Sequence[str], toolsets: Sequence[McpToolset], *, before: AgentConfig | None = None
 ) -> tuple[tuple[McpUse, ...], tuple[ToolRule, ...]]:
-    """Raises Invalid unless each server has one toolset, and each toolset a server."""
+    """The servers that are used, and all rules that this wire can say of servers; those of `before` stay
+    where a toolset is as it was read, and where there was none to read.
+
+    Raises Invalid unless each server has one toolset, and each toolset a server.
+    """
     held = [toolset.mcp_server_name for toolset in toolsets]
     if sorted(held) != sorted(names) or len(set(held)) != len(held):
         raise Invalid(
@@ -88,35 +99,80 @@ def uses_and_rules(
             field="tools",
             hint=_("Name the same servers in both."),
         )
+    used = {use.name: use for use in before.mcp_servers} if before else {}
+    there = before.tools if before else ()
+    said = [rule for rule in there if is_said(rule)]
+    unsaid = [rule for rule in there if not is_said(rule)]
     uses: list[McpUse] = []
-    rules: list[ToolRule] = []
+    rules = [rule for rule in said if _server_of(rule) not in {*used, *names}]
     for toolset in toolsets:
-        default = toolset.default_config or McpDefault()
-        usual = default.permission_policy.type
-        chosen = {config.name: config for config in toolset.configs or ()}
-        if len(chosen) != len(toolset.configs or ()):
-            raise Invalid(
-                _("A tool of “%(name)s” is configured twice.") % {"name": toolset.mcp_server_name},
-                field="tools",
-                hint=_("Configure it once."),
+        named = _named(toolset)
+        read = used.get(toolset.mcp_server_name)
+        if read and named == _named(McpToolset.model_validate(_toolset(read, there))):
+            uses.append(read)
+            rules += [rule for rule in said if _server_of(rule) == read.name]
+            continue
+        default, each = named
+        only = tuple(name for name, (enabled, _policy) in each.items() if enabled)
+        uses.append(
+            McpUse(
+                name=toolset.mcp_server_name,
+                tools=None if default.enabled else only,
+                through_provider=read is not None and read.through_provider,
             )
-        on = {
-            name: default.enabled if config.enabled is None else config.enabled
-            for name, config in chosen.items()
-        }
-        only = None if default.enabled else tuple(name for name, there in on.items() if there)
-        uses.append(McpUse(name=toolset.mcp_server_name, tools=only))
-        if default.enabled and usual == "always_allow":
-            rules.append(_rule(toolset.mcp_server_name, "*", usual))
-        for name, config in chosen.items():
-            wanted = (config.permission_policy or default.permission_policy).type
-            address = address_in(toolset.mcp_server_name, name)
-            if not on[name]:
-                if default.enabled:
-                    rules.append(_rule(toolset.mcp_server_name, address, "always_deny"))
-            elif wanted != usual or (wanted == "always_allow" and not default.enabled):
-                rules.append(_rule(toolset.mcp_server_name, address, wanted))
+        )
+        rules += _rules_of(toolset.mcp_server_name, default, each, unsaid)
     return tuple(uses), tuple(rules)
+
+
+def _rules_of(
+    server: str,
+    default: McpDefault,
+    each: Mapping[str, tuple[bool, Policy]],
+    others: Sequence[ToolRule],
+) -> list[ToolRule]:
+    """As few as say it, beside `others`, which stay."""
+    usual = default.permission_policy.type
+    rules: list[ToolRule] = []
+    if default.enabled and usual != _permission_of(server, ANY, others):
+        rules.append(_rule(server, "*", usual))
+    for name, (enabled, wanted) in each.items():
+        address = address_in(server, name)
+        if not enabled:
+            if default.enabled:
+                rules.append(_rule(server, address, "always_deny"))
+        elif wanted != usual or wanted != _permission_of(server, address, (*others, *rules)):
+            rules.append(_rule(server, address, wanted))
+    return rules
+
+
+def kept_uses(names: Sequence[str], before: AgentConfig | None) -> tuple[McpUse, ...]:
+    """What `before` uses, if these are its servers by name. Raises Invalid if not: each has a toolset."""
+    held = [McpToolset.model_validate(each) for each in (to_wire(before) if before else ())]
+    return uses_and_rules(names, held, before=before)[0]
+
+
+def _server_of(rule: ToolRule) -> str:
+    return rule.tool.split(":")[1]
+
+
+def _named(toolset: McpToolset) -> tuple[McpDefault, dict[str, tuple[bool, Policy]]]:
+    """What holds usually, and for each tool that it names. Raises Invalid for one that is named twice."""
+    default = toolset.default_config or McpDefault()
+    each = {
+        config.name: (
+            default.enabled if config.enabled is None else config.enabled,
+            (config.permission_policy or default.permission_policy).type,
+        )
+        for config in toolset.configs or ()
+    }
+    if len(each) != len(toolset.configs or ()):
+        raise Invalid(
+            _("A tool of “%(name)s” is configured twice.") % {"name": toolset.mcp_server_name},
+            field="tools",
+            hint=_("Configure it once."),
+        )
+    return default, each
 
 
 def address_in(server: str, tool: str) -> str:
@@ -213,26 +269,47 @@ def _within(use: McpUse, agents: McpUse) -> McpUse:
 
 
 def _toolset(use: McpUse, rules: Iterable[ToolRule]) -> dict[str, Any]:
-    mine: Mapping[str, Permission] = {
-        rule.tool.removeprefix(f"mcp:{use.name}:"): rule.permission
-        for rule in rules
-        if is_said(rule) and rule.tool.startswith(f"mcp:{use.name}:")
-    }
-    usual = mine.get("*", "always_ask")
+    usual = _permission_of(use.name, ANY, rules)
     named = {address_in(use.name, tool): tool for tool in use.tools or ()}
+    singled = [
+        rule.tool.removeprefix(f"mcp:{use.name}:")
+        for rule in rules
+        if is_said(rule) and _server_of(rule) == use.name
+    ]
     every = {
-        **dict.fromkeys(named, usual),
-        **{name: one for name, one in mine.items() if name != "*"},
+        name: _permission_of(use.name, name, rules)
+        for name in dict.fromkeys([*named, *singled])
+        if name != "*"
     }
     return {
         "type": TOOLSET,
         "mcp_server_name": use.name,
         "default_config": _wire_config(usual, there=use.tools is None),
         "configs": [
-            {"type": TOOLSET, "name": named.get(name, name), **_wire_config(one, there=True)}
+            {
+                "type": TOOLSET,
+                "name": named.get(name, name),
+                **_wire_config(one, there=use.tools is None or name in named),
+            }
             for name, one in every.items()
         ],
     }
+
+
+def _permission_of(server: str, tool: str, rules: Iterable[ToolRule]) -> Permission:
+    """By rules without a condition, as they are read where a call is judged; `ANY`: of all that it has."""
+    said: list[Permission] = [
+        rule.permission
+        for rule in rules
+        if rule.when is None
+        and (rule.permission != "always_allow" or rule.tool.startswith(MCP))
+        and any(fnmatchcase(name, rule.tool) for name in _names_of(server, tool))
+    ]
+    return max(said, key=STRICTNESS.__getitem__) if said else "always_ask"
+
+
+def _names_of(server: str, tool: str) -> tuple[str, str]:
+    return f"mcp:{server}:{tool}", f"mcp__{server}__{tool}"
 
 
 def _wire_config(permission: Permission, *, there: bool) -> dict[str, Any]:

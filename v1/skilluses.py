@@ -36,9 +36,16 @@ class SkillRef(Body):
 SkillRefs = Annotated[tuple[SkillRef, ...], Field(max_length=MOST_SKILLS)]
 
 
-def uses_of(caller: Caller, refs: Sequence[SkillRef]) -> tuple[SkillUse, ...]:
-    """Raises Invalid, naming the place, for a skill or a version that the agent could not have."""
-    return tuple(_use(caller, ref, number) for number, ref in enumerate(refs))
+def uses_of(
+    caller: Caller, refs: Sequence[SkillRef], *, before: AgentConfig | None = None
+) -> tuple[SkillUse, ...]:
+    """One that `before` has stays as it is, with what this wire cannot say of it.
+
+    Raises Invalid, naming the place, for a skill or a version that the agent could not have.
+    """
+    held = {(use.name, use.version): use for use in before.skills} if before else {}
+    uses = [_use(caller, ref, number) for number, ref in enumerate(refs)]
+    return tuple(held.get((use.name, use.version), use) for use in uses)
 
 
 def _use(caller: Caller, ref: SkillRef, number: int) -> SkillUse:

@@ -23,12 +23,11 @@ from tools_app.catalogue import all_tools, find
 
 from . import mcptoolsets
 from .door import Body
-from .mcptoolsets import McpServerBody, McpToolset
+from .mcptoolsets import STRICTNESS, McpServerBody, McpToolset
 from .publictools import NAMES, OURS
 
 TOOLSET = "agent_toolset_20260401"
 EVERYTHING = "*"
-_STRICTNESS: dict[Permission, int] = {"always_allow": 0, "always_ask": 1, "always_deny": 2}
 
 
 class Policy(Body):
@@ -87,44 +86,84 @@ class Rules(BaseModel):
 def to_rules(tools: Sequence[Tool], *, before: AgentConfig | None = None) -> Rules:
     """The rules that `tools` stands for, with those of `before` that the wire cannot say.
 
-    MCP toolsets are `mcptoolsets`'. Raises Invalid, naming the place, for two toolsets and a tool named
-    twice.
+    What is written as it was read changes nothing, of one tool as of all. MCP toolsets are
+    `mcptoolsets`'. Raises Invalid, naming the place, for two toolsets and a tool named twice.
     """
     toolsets = [tool for tool in tools if isinstance(tool, Toolset)]
     if len(toolsets) > 1:
         raise Invalid(_("The toolset is given twice."), field="tools", hint=_("Give it once."))
+    held = before or AgentConfig(tools=())
     custom = tuple(
-        _custom(tool, number)
+        _custom(tool, number, held.custom_tools)
         for number, tool in enumerate(tools)
         if isinstance(tool, CustomToolBody)
     )
-    others = toolsets[0].x_tools if toolsets else None
-    known = {*OURS, EVERYTHING, *(all_tools() if others is not None else ())}
-    kept = [
-        rule
-        for rule in (before.tools if before else ())
-        if not _is_plain(rule, known) and not mcptoolsets.is_said(rule)
-    ]
-    plain = [*_plain_rules(toolsets[0]), *_other_rules(others or ())] if toolsets else []
-    return Rules(tools=(*plain, *kept), custom_tools=custom)
+    return Rules(tools=_written(toolsets[0] if toolsets else None, held), custom_tools=custom)
 
 
-def _custom(tool: CustomToolBody, number: int) -> CustomTool:
+def _custom(tool: CustomToolBody, number: int, before: Sequence[CustomTool]) -> CustomTool:
+    """One that is there already is as good as when it was taken."""
     given = {
         "name": tool.name,
         "description": tool.description,
         "input_schema": tool.input_schema,
     }
-    return read_as(given, CustomTool, at=place("tools", number))
+    there = next((one for one in before if one.model_dump() == given), None)
+    return there or read_as(given, CustomTool, at=place("tools", number))
 
 
-def _is_plain(rule: ToolRule, known: Collection[str]) -> bool:
-    """Whether what the program writes says it."""
-    return rule.tool in known and rule.when is None and rule.options == type(rule.options)()
+def _written(toolset: Toolset | None, config: AgentConfig) -> tuple[ToolRule, ...]:
+    """The rules of `config` without those of MCP toolsets, but for what `toolset` says otherwise. No tool
+    that it says nothing of is asked about less than before."""
+    before = [rule for rule in config.tools if not mcptoolsets.is_said(rule)]
+    every, further = _others(toolset.x_tools if toolset else None, before)
+    wanted = {**_public(toolset), **further}
+    changed = {name for name, one in wanted.items() if one != _permission_of(name, before)}
+    general = [rule for rule in before if _is_plain(rule, {EVERYTHING})]
+    base = _strictest(general)
+    stays = not general or (
+        every in {base, _permission_of(EVERYTHING, before)}
+        and all(STRICTNESS[wanted[name]] >= STRICTNESS[base] for name in changed)
+    )
+    if not changed and stays:
+        return tuple(before)
+    if all(rule.permission == "always_allow" for rule in before):
+        # What asks or is denied is said here for the first time, and of each tool as it is meant.
+        changed |= {name for name, one in wanted.items() if _is_apart(name, one)}
+    gone = {*changed, *(() if stays else (EVERYTHING,))}
+    kept = [rule for rule in before if not _is_plain(rule, gone)]
+    added = [
+        _rule(name, one, apart=name in changed)
+        for name, one in wanted.items()
+        if one != _permission_of(name, kept) or (name in changed and _is_apart(name, one))
+    ]
+    if not stays:
+        added += [
+            ToolRule(tool=name, permission=permission)
+            for name in _running_unlisted(config)
+            if name not in wanted
+            and (permission := _permission_of(name, before)) == base != "always_allow"
+            and _permission_of(name, kept) != base
+        ]
+    return (*added, *kept)
 
 
-def _plain_rules(toolset: Toolset) -> list[ToolRule]:
-    """One rule for each tool that is offered, by its name: what nobody named comes with nothing."""
+def _running_unlisted(config: AgentConfig) -> list[str]:
+    """What needs no rule to run, as a pattern where nobody knows its names."""
+    granted = [name for name, tool in all_tools().items() if tool.granted]
+    custom = [tool.name for tool in config.custom_tools]
+    return [*granted, *custom, *(["mcp__*"] if config.mcp_servers else [])]
+
+
+def _is_plain(rule: ToolRule, names: Collection[str]) -> bool:
+    """Whether it is about one of these, and all that it says can be said on this wire."""
+    return rule.tool in names and rule.when is None and rule.options == type(rule.options)()
+
+
+def _public(toolset: Toolset | None) -> dict[str, Permission]:
+    """What becomes of each public tool, by our name for it."""
+    if toolset is None:
+        return dict.fromkeys(NAMES.values(), "always_deny")
     default = toolset.default_config or DefaultConfig()
     base: Permission = default.permission_policy.type if default.enabled else "always_deny"
     wanted: dict[str, Permission] = {}
@@ -134,25 +173,20 @@ def _plain_rules(toolset: Toolset) -> list[ToolRule]:
         enabled = default.enabled if config.enabled is None else config.enabled
         policy = config.permission_policy or default.permission_policy
         wanted[config.name] = policy.type if enabled else "always_deny"
-    every = {ours: wanted.get(name, base) for name, ours in NAMES.items()}
-    return [_rule(name, one) for name, one in every.items() if one != "always_deny"]
+    return {ours: wanted.get(name, base) for name, ours in NAMES.items()}
 
 
-def _other_rules(configs: Sequence[OtherToolConfig]) -> list[ToolRule]:
+def _others(
+    configs: Sequence[OtherToolConfig] | None, before: Sequence[ToolRule]
+) -> tuple[Permission, dict[str, Permission]]:
+    """What becomes of all further tools of this server, and of those that `configs` says something of by
+    naming them or by leaving out what was read."""
     there = [name for name in all_tools() if name not in OURS]
-    wanted: dict[str, Permission] = {}
-    every: Permission = "always_deny"
-    seen: set[str] = set()
-    for config in configs:
-        if config.name in seen:
+    said: dict[str, Permission] = {}
+    for config in configs or ():
+        if config.name in said:
             raise _twice(config.name)
-        seen.add(config.name)
-        permission: Permission = config.permission_policy.type if config.enabled else "always_deny"
-        if config.name == EVERYTHING:
-            every = permission
-        elif config.name in there:
-            wanted[config.name] = permission
-        else:
+        if config.name != EVERYTHING and config.name not in there:
             raise Invalid(
                 _("“%(name)s” is none of this server's further tools.")
                 % {"name": config.name[:60]},
@@ -161,8 +195,15 @@ def _other_rules(configs: Sequence[OtherToolConfig]) -> list[ToolRule]:
                     "GET /api/tools lists them; the tools of the public toolset go into configs."
                 ),
             )
-    asked = {name: wanted.get(name, every) for name in there}
-    return [_rule(name, one) for name, one in asked.items() if one != "always_deny"]
+        said[config.name] = config.permission_policy.type if config.enabled else "always_deny"
+    every = said.get(EVERYTHING, "always_deny")
+    if configs is None:
+        return every, {}
+    read = {one["name"] for one in _further(before)}
+    of_all = EVERYTHING in said or EVERYTHING in read
+    return every, {
+        name: said.get(name, every) for name in there if of_all or name in said or name in read
+    }
 
 
 def _twice(name: str) -> Invalid:
@@ -173,11 +214,41 @@ def _twice(name: str) -> Invalid:
     )
 
 
-def _rule(ours: str, permission: Permission) -> ToolRule:
+def _rule(ours: str, permission: Permission, *, apart: bool) -> ToolRule:
+    return ToolRule(tool=ours, permission=permission, apart=apart and _is_apart(ours, permission))
+
+
+def _is_apart(ours: str, permission: Permission) -> bool:
     """A shell that is allowed holds as it is written: this wire's policies are each tool's own."""
     tool = find(ours)
-    apart = permission == "always_allow" and tool is not None and tool.general
-    return ToolRule(tool=ours, permission=permission, apart=apart)
+    return permission == "always_allow" and tool is not None and tool.general
+
+
+def changes_of(
+    tools: Sequence[Tool], before: AgentConfig | None, servers: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """The fields of a configuration that `tools` makes of `before`. `servers`: the names that came along.
+
+    Raises as `to_rules` and `mcptoolsets.uses_and_rules`.
+    """
+    held = before or AgentConfig(tools=())
+    rules = to_rules(tools, before=before)
+    names = [use.name for use in held.mcp_servers] if servers is None else servers
+    uses, further = mcptoolsets.uses_and_rules(names, _of_servers(tools), before=held)
+    made = [*rules.tools, *further]
+    there = [rule for rule in held.tools if _taken(rule, made)]
+    return {"tools": (*there, *made), "custom_tools": rules.custom_tools, "mcp_servers": uses}
+
+
+def _taken(rule: ToolRule, rules: list[ToolRule]) -> bool:
+    if rule not in rules:
+        return False
+    rules.remove(rule)
+    return True
+
+
+def _of_servers(tools: Sequence[Tool]) -> list[McpToolset]:
+    return [tool for tool in tools if isinstance(tool, McpToolset)]
 
 
 def narrowed(
@@ -192,16 +263,18 @@ def narrowed(
 
     The agent's rules stay and further ones take away: whatever `tools` does not offer, or asks for.
     """
+    held = now or config
+    if _is_as_read(tools, held, servers):
+        return held.model_dump(mode="json", include={"tools", "custom_tools", "mcp_servers"})
     rules = to_rules(tools)
     names = [*NAMES.values(), *(name for name in all_tools() if name not in OURS)]
     added = [
         ToolRule(tool=name, permission=wanted)
         for name in names
-        if _STRICTNESS[wanted := _permission_of(name, rules.tools)]
-        > _STRICTNESS[_permission_of(name, config.tools)]
+        if STRICTNESS[wanted := _permission_of(name, rules.tools)]
+        > STRICTNESS[_permission_of(name, config.tools)]
     ]
-    given = [tool for tool in tools if isinstance(tool, McpToolset)]
-    uses, stricter = mcptoolsets.of_session(config, now or config, given, servers)
+    uses, stricter = mcptoolsets.of_session(config, held, _of_servers(tools), servers)
     added += stricter
     if all(rule.permission == "always_allow" for rule in config.tools):
         # What asks or is denied is said here alone, and of each tool as it is meant.
@@ -213,9 +286,21 @@ def narrowed(
         "tools": [rule.model_dump(mode="json") for rule in (*config.tools, *added)],
         "custom_tools": [tool.model_dump(mode="json") for tool in rules.custom_tools],
     }
-    if uses or config.mcp_servers or (now is not None and now.mcp_servers):
+    if uses or config.mcp_servers or held.mcp_servers:
         overrides["mcp_servers"] = [use.model_dump(mode="json") for use in uses]
     return overrides
+
+
+def _is_as_read(
+    tools: Sequence[Tool], config: AgentConfig, servers: Sequence[McpServerBody] | None
+) -> bool:
+    """Whether clients are shown `config` in this way."""
+    held = {use.name for use in config.mcp_servers}
+    if {tool.mcp_server_name for tool in _of_servers(tools)} != held:
+        return False
+    if servers is not None and {server.name for server in servers} != held:
+        return False
+    return all(getattr(config, name) == value for name, value in changes_of(tools, config).items())
 
 
 # --- to the wire ----------------------------------------------------------------------------------
@@ -258,7 +343,7 @@ def to_wire(config: AgentConfig) -> list[dict[str, Any]]:
 def _usual(permissions: Iterable[Permission]) -> Permission:
     """What most tools have; of two that as many have, the laxer."""
     counted = Counter(permissions)
-    return max(counted, key=lambda one: (counted[one], -_STRICTNESS[one]))
+    return max(counted, key=lambda one: (counted[one], -STRICTNESS[one]))
 
 
 def _further(rules: Sequence[ToolRule]) -> list[dict[str, Any]]:
@@ -278,7 +363,7 @@ def _permission_of(tool: str, rules: Iterable[ToolRule]) -> Permission:
 def _strictest(rules: Iterable[ToolRule]) -> Permission:
     """Of rules without a condition; what no rule covers is not offered."""
     said = [rule.permission for rule in rules if rule.when is None]
-    return max(said, key=_STRICTNESS.__getitem__) if said else "always_deny"
+    return max(said, key=STRICTNESS.__getitem__) if said else "always_deny"
 
 
 def _wire_config(permission: Permission) -> dict[str, Any]:

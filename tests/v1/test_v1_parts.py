@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as some
+from pydantic import TypeAdapter
 
-from harness.agentconfig import AgentConfig, ToolRule
+from harness.agentconfig import AgentConfig, AskOptions, CustomTool, McpUse, ToolRule
 from harness.errors import Invalid
 from harness.patterns import When
 from harness.policy import Policy as RulesInForce
@@ -19,12 +23,14 @@ from live.items import Delta, OpenText
 from providers.table import KINDS
 from tools_app.catalogue import all_tools
 from v1 import modelnames
+from v1.agents import config_from
 from v1.door import clean
+from v1.mcptoolsets import McpServerBody
 from v1.metadata import merged
 from v1.paging import flag, page_of, time_window, values, whole_number
 from v1.publictools import NAMES, our_input, public_call
 from v1.stream import _frame, _Previews
-from v1.toolsets import Toolset, narrowed, to_rules, to_wire
+from v1.toolsets import Tool, ToolConfig, Toolset, narrowed, to_rules, to_wire
 from wire.ids import conversation_uid, thread_id
 
 PROVIDERS = some.sampled_from(["auto", *KINDS])
@@ -128,6 +134,86 @@ def test_what_the_wire_cannot_say_is_kept_when_a_program_writes_the_rest():
     assert {rule.tool for rule in written} == {*NAMES.values(), "todo_write"}
     assert set(written) >= {conditional, other}
     assert to_rules([], before=before).tools == (conditional, other)
+
+
+CUSTOM = CustomTool(name="look_up", description="Looks something up.")
+PATTERNS = ["*", "?*", "web_*", "*_file", "todo_*", "[b]ash", "mcp__*", "mcp:*", "mcp:tracker:g?t"]
+SINGLE = [*NAMES.values(), "todo_write", "ask_user", "look_up", "gone_by_now"]
+OF_SERVERS = ["mcp:tracker:*", "mcp:tracker:get", "mcp:tracker:put", "mcp:other:*", "mcp:other:put"]
+PERMISSIONS = ["always_allow", "always_ask", "always_deny"]
+CONDITIONAL = {"argument": "command", "prefix": "rm"}
+KEPT_RULES = some.builds(
+    ToolRule,
+    tool=some.sampled_from([*PATTERNS, *SINGLE, *OF_SERVERS]),
+    permission=some.sampled_from(PERMISSIONS),
+    when=some.sampled_from([None, None, None, When.model_validate(CONDITIONAL)]),
+    options=some.sampled_from([AskOptions(), AskOptions(), AskOptions(two_people=True)]),
+    apart=some.booleans(),
+    note=some.sampled_from(["", "Because of the audit."]),
+)
+USED = some.builds(
+    McpUse,
+    name=some.just("tracker"),
+    tools=some.sampled_from([None, (), ("get",), ("get", "a tool"), ("put", "get")]),
+    through_provider=some.booleans(),
+)
+AGENTS = some.builds(
+    AgentConfig,
+    tools=some.lists(KEPT_RULES, max_size=6).map(tuple),
+    mcp_servers=some.lists(USED, max_size=1).map(tuple),
+    custom_tools=some.sampled_from([(), (CUSTOM,)]),
+)
+
+
+def read_by_a_client(config: AgentConfig) -> list[Any]:
+    """The tools as a client has them that read the agent, in the words in which it sends them."""
+    return TypeAdapter(list[Tool]).validate_json(json.dumps(to_wire(config)))
+
+
+@given(AGENTS)
+def test_an_agents_tools_written_back_as_they_were_read_change_nothing(config):
+    tools = read_by_a_client(config)
+    assert config_from({"tools": tools}, before=config) == config
+    again = [
+        McpServerBody(type="url", name=use.name, url="https://a.example")
+        for use in config.mcp_servers
+    ]
+    assert config_from({"tools": tools, "mcp_servers": again}, before=config) == config
+    assert config_from({"mcp_servers": again}, before=config) == config
+
+
+@given(AGENTS, AGENTS)
+def test_a_sessions_tools_written_back_as_they_were_read_change_nothing(agents, sessions):
+    """What a session has of its own, such as rules that a fork brought along, is not the wire's to say."""
+    made = narrowed(read_by_a_client(sessions), agents, now=sessions)
+    assert AgentConfig.model_validate({**agents.model_dump(), **made}) == sessions
+
+
+def effective(config: AgentConfig, name: str) -> int:
+    return PERMISSIONS.index(permission_of(name, config.tools))
+
+
+def permission_of(name: str, rules: Sequence[ToolRule]) -> str:
+    said = [r.permission for r in rules if r.when is None and fnmatchcase(name, r.tool)]
+    return max(said, key=PERMISSIONS.index, default="always_deny")
+
+
+@given(AGENTS, some.sampled_from(sorted(NAMES)), some.sampled_from(PERMISSIONS))
+def test_one_tool_changed_leaves_every_other_as_it_was(config, name, wanted):
+    tools = read_by_a_client(config)
+    toolset = next((tool for tool in tools if isinstance(tool, Toolset)), None)
+    if toolset is None:
+        return
+    policy = {"type": "always_ask" if wanted == "always_deny" else wanted}
+    chosen = {"name": name, "enabled": wanted != "always_deny", "permission_policy": policy}
+    others = [one for one in toolset.configs or () if one.name != name]
+    changed = toolset.model_copy(update={"configs": (*others, ToolConfig.model_validate(chosen))})
+    made = config_from({"tools": [changed, *tools[1:]]}, before=config)
+    for other in {*SINGLE, "mcp__tracker__get"} - {NAMES[name]}:
+        assert effective(made, other) >= effective(config, other)
+        if other in NAMES.values():
+            assert effective(made, other) == effective(config, other)
+    assert effective(made, NAMES[name]) >= PERMISSIONS.index(wanted)
 
 
 def test_the_public_toolset_brings_the_public_tools_and_no_other():
