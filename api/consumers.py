@@ -234,7 +234,7 @@ class ChatConsumer(FollowingConsumer):
                 _("Give the largest `seq` you were sent, or leave it out."),
             )
             raise Gone(said, incoming.CLOSED_BAD_ADDRESS)
-        facts = TableFacts(conversation)
+        facts = TableFacts(conversation, traced=conversation.owner_id == visitor.user.pk)
         frames: list[Framed] = []
         seq = self._seen
         for row in rows:

@@ -90,10 +90,12 @@ def wire_effort(effort: str) -> str:
 
 
 class TableFacts:
-    """The `projection.Facts` of one conversation."""
+    """The `projection.Facts` of one conversation. `traced`: with what models were sent and answered, which
+    holds its owner's memories and instructions, so that nobody else is told."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, *, traced: bool = False) -> None:
         self._conversation = conversation
+        self._traced = traced
         self._calls: dict[str, CallFacts] = {}
         self._files: Frame | None = None
 
@@ -243,6 +245,8 @@ class TableFacts:
         return int(found or 0)
 
     def _trace(self, request_id: str) -> ModelTrace | None:
+        if not self._traced:
+            return None
         return _TRACE.first(conversation=self._conversation.pk, request=request_id)
 
     def _known_secrets(self) -> list[str]:

@@ -219,6 +219,20 @@ def test_with_tracing_on_each_request_is_paired_with_its_response_and_shows_no_s
     assert harmless in said
 
 
+def test_traces_are_their_owners_whoever_else_follows(alice, bob, service):
+    """They hold what the owner's agent is told of her memories; what was said is there for all who read."""
+    service.expect("Traced", "Done.")
+    uid = alice.begin(enable_tracing=True)
+    with alice.chat(uid) as chat:
+        chat.ask("Traced")
+    assert chat.of("llm_request", "llm_response")
+    shared = alice.post(f"/api/conversations/{uid}/shares", {"user_id": None, "role": "decider"})
+    assert shared.status < 300
+    with bob.chat(uid, after=0) as his:
+        his.until("done")
+    assert not his.of("llm_request", "llm_response")
+
+
 def test_without_tracing_no_trace_is_sent(alice, service):
     service.expect("Quiet", "Done.")
     with alice.chat(alice.begin()) as chat:
