@@ -48,12 +48,13 @@ class Following:
         check_query(described, "GET", request.GET, ALWAYS)
         self.ours = wants_ours(request)
         self.previews = frozenset(values(request.GET, DELTAS, PREVIEWS))
-        conversation = session_of(caller, uid)
+        session = conversation = session_of(caller, uid)
         if thread is not None:
-            conversation = thread_of(conversation, thread)
+            conversation = thread_of(session, thread)
         self.token = caller.token.uid
         self.place = whose_place(caller.user)
         self.uid = conversation.uid
+        self.session = session.pk
         self.pk = conversation.pk
         self.thread = Thread.of(conversation)
         self.after = _after(request, conversation)
@@ -63,8 +64,9 @@ class Following:
         if caller is None or not caller.token.has_scope(READ):
             error = envelope("authentication_error", _("This token is not valid any more."))
             return News((), after, over=error)
-        mine = Conversation.objects.visible_to(caller.user).filter(pk=self.pk)
-        if not mine.exists():
+        # A thread is read by whoever may read its session, as in lists.
+        seen = Conversation.objects.visible_to(caller.user).filter(pk=self.session)
+        if not (seen.exists() and Conversation.objects.filter(pk=self.pk).exists()):
             return News((), after, over={**deleted(), "processed_at": timestamp(timezone.now())})
         rows = list(Event.objects.filter(conversation=self.pk).after(after)[:AT_ONCE])
         seq = rows[-1].seq if rows else after

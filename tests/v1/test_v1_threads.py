@@ -9,12 +9,13 @@ from anthropic.types.beta.sessions import (
     BetaManagedAgentsSessionThread,
     BetaManagedAgentsStreamSessionThreadEvents,
 )
-from django.test import Client
+from django.test import Client, RequestFactory
 from pydantic import TypeAdapter
 
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
 from conversations.actions.conversations import create_conversation
+from conversations.actions.sharing import share_conversation, unshare_conversation
 from conversations.log import append
 from conversations.models import Conversation
 from harness.events import (
@@ -24,6 +25,7 @@ from harness.events import (
     SessionStatusTerminated,
 )
 from harness.history import Entry
+from v1.streams import Following
 from wire.ids import thread_id
 
 pytestmark = pytest.mark.django_db
@@ -137,6 +139,29 @@ def test_a_sessions_own_thread_tells_its_status_as_the_sessions(program, family)
     for address in ("events", f"threads/{thread_id(family[0].uid)}/events"):
         (told,) = program.get(f"/v1/sessions/{family[0].uid}/{address}").json()["data"]
         assert told["type"] == "session.status_running"
+
+
+def test_who_reads_a_session_reads_and_follows_its_threads_until_the_share_ends(
+    alice, bob, acme, family
+):
+    session, child = family[0], family[1]
+    append(child.pk, [Entry.of(SessionStatusRunning())])
+    share = share_conversation(actor=alice, conversation=session, user_uid=bob.uid, role="viewer")
+    issued = create_token(
+        actor=bob, organisation=acme, name="t", scopes=[TokenScope.CONVERSATIONS_READ]
+    )
+    address = f"/v1/sessions/{session.uid}/threads/{thread_id(child.uid)}"
+    listed = Client(headers={"x-api-key": issued.secret}).get(f"{address}/events").json()["data"]
+    request = RequestFactory().get(f"{address}/stream", headers={"x-api-key": issued.secret})
+    following = Following(request, session.uid, thread_id(child.uid))
+    news = following.read(0)
+    assert ([one["type"] for one in news.events], news.over) == (
+        [one["type"] for one in listed],
+        None,
+    )
+    unshare_conversation(actor=alice, conversation=session, share_uid=share.uid)
+    ended = following.read(0)
+    assert (ended.events, ended.over["type"]) == ((), "session.deleted")
 
 
 def test_mallory_finds_no_threads_of_alices_session(mallory, elsewhere, family):
