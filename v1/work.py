@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from django.db.models import Min
+from django.db.models import Min, QuerySet
 from django.utils.timezone import is_naive
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
@@ -113,6 +113,14 @@ class Queue(WorkDoor):
             return holder.environment
         return find_environment(self.caller, uid)
 
+    def items(self, environment: Environment) -> QuerySet[WorkItem]:
+        """Those of its queue that the holder may know of."""
+        rows = environment.work_items.select_related("conversation", "environment")
+        holder = self.holder
+        if not isinstance(holder, EnvironmentKey | WorkItem):
+            rows = rows.filter(pk__in=WorkItem.objects.visible_to(holder).values("pk"))
+        return rows
+
     def item(self, uid: str, work: str) -> WorkItem:
         return actions.find_work(self.holder, self.environment(uid), work)
 
@@ -139,11 +147,7 @@ class Work(Queue):
         summary="List an environment's work items, newest first",
     )
     def get(self, request: Request, uid: str) -> Response:
-        environment = self.environment(uid)
-        rows = environment.work_items.select_related("conversation", "environment")
-        holder = self.holder
-        if not isinstance(holder, EnvironmentKey | WorkItem):
-            rows = rows.filter(pk__in=WorkItem.objects.visible_to(holder).values("pk"))
+        rows = self.items(self.environment(uid))
         query = request.query_params
         about = describe(f"work of {uid}", query)
         return Response(
@@ -163,7 +167,7 @@ class WorkStats(Queue):
     )
     def get(self, request: Request, uid: str) -> Response:
         environment = self.environment(uid)
-        queued = environment.work_items.filter(state=WorkItem.State.QUEUED)
+        queued = self.items(environment).filter(state=WorkItem.State.QUEUED)
         depth = queued.filter(offered_at=None).count()
         return Response(
             StatsShape(

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from accounts.actions.tokens import create_token
+from accounts.models import TokenScope, User
 from agents.actions.environments import change_environment
 from agents.models import Environment
 from agui.interrupts import open_interrupts
@@ -28,6 +30,7 @@ from harness.errors import Conflict, Forbidden, Invalid, NotAwaited, NotFound, W
 from harness.events import UserToolResult
 from programs.actions.resources import add_resource
 from providers.scripted import reply
+from tests.cast import join
 from tests.chat.drawing import before_query
 from tests.conversations.conftest import rested, until
 from tests.patience import PATIENCE
@@ -520,6 +523,26 @@ def test_mallory_sees_and_changes_no_work_of_alices(alice, bob, mallory, staff, 
     }
     assert note_work(actor=staff, item=item, metadata={"a": None}).metadata == {"c": "d"}
     assert find_work(staff, item.environment, item.uid).pk == item.pk
+
+
+def test_who_asks_how_much_waits_is_told_of_her_own_work(
+    alice, bob, staff, acme, begin, environment, client
+):
+    begin(READ, reply("Read."))
+    queue = "/v1/environments/_/work".replace("_", environment.uid)
+
+    def waiting(person: User) -> tuple[int, bool]:
+        scopes = [TokenScope.CONVERSATIONS_READ, TokenScope.AGENTS_MANAGE]
+        issued = create_token(actor=person, organisation=acme, name="t", scopes=scopes)
+        told = client.get(
+            f"{queue}/stats",
+            headers={"x-api-key": issued.secret},
+        ).json()
+        return told["depth"], told["oldest_queued_at"] is not None
+
+    join(staff, acme)
+    assert waiting(alice) == waiting(staff) == (1, True)
+    assert waiting(bob) == (0, False)
 
 
 def test_an_environment_in_use_does_not_change_where_its_tools_run(staff, begin, key, environment):
