@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from math import inf
 from typing import Any, Generic, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -17,6 +18,8 @@ from django.db.models import Expression, QuerySet
 from django.db.models.query import get_related_populators
 from django.db.models.sql import UpdateQuery
 from django.db.transaction import TransactionManagementError
+
+from reading.digits import LARGEST
 
 Row = TypeVar("Row")
 
@@ -201,6 +204,9 @@ def _filled(
 
 
 def _adapted(value: Any, here: BaseDatabaseWrapper) -> Any:
+    if isinstance(value, int) and not -LARGEST <= value <= LARGEST:
+        # No column holds it, and not every database may be asked for it.
+        return inf if value > 0 else -inf
     if isinstance(value, datetime):
         return here.ops.adapt_datetimefield_value(value)
     if isinstance(value, date):

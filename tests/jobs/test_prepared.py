@@ -37,6 +37,8 @@ ALONE = Prepared(
         member=Exists(Membership.objects.filter(user=OuterRef("pk"), role=given.role))
     ).order_by("username")
 )
+BEHIND = Prepared(lambda given: User.objects.filter(pk__lt=given.pk).order_by("pk"))
+NUMBERED = Prepared(lambda given: User.objects.filter(pk=given.pk))
 NAMES = Prepared(
     lambda given: (
         User.objects.filter(memberships__role=given.role).order_by("-username")
@@ -198,3 +200,10 @@ def test_what_is_annotated_stands_on_each_row(team: Organisation):
         ("carol", True),
         ("mallory", False),
     ]
+
+
+@pytest.mark.parametrize("far", [2**63, 2**70, 10**400])
+def test_a_number_that_no_column_holds_is_none_and_lies_behind_or_before_all(alice, bob, far):
+    assert (NUMBERED.first(pk=far), NUMBERED.all(pk=-far)) == (None, [])
+    assert (BEHIND.all(pk=far), BEHIND.all(pk=-far)) == ([alice, bob], [])
+    assert NUMBERED.first(pk=alice.pk) == alice

@@ -74,6 +74,37 @@ def test_a_nul_in_an_address_finds_nothing(program, converse, address):
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["agent", "agent_with_overrides"])
+@pytest.mark.parametrize("version", [2**31, 2**63, 2**70])
+def test_a_version_past_every_column_is_none_of_the_agents(
+    program, make_agent, environment, kind, version
+):
+    chosen = {"type": kind, "id": make_agent("one").uid, "version": version}
+    event = {"type": "user.message", "content": [{"type": "text", "text": "Hello"}]}
+    bodies = {
+        "sessions": {"environment_id": environment.uid},
+        "deployments": {
+            "name": "D",
+            "environment_id": environment.uid,
+            "initial_events": [event],
+        },
+        "agents": {"name": "A", "model": "demo"},
+        f"agents/{chosen['id']}": {"version": version, "system": "Anew."},
+    }
+    for address, body in bodies.items():
+        if address == "deployments" and kind != "agent":
+            continue
+        if address == "agents":
+            roster = {"type": "coordinator", "agents": [{**chosen, "type": "agent"}]}
+            body = {**body, "multiagent": roster}
+        elif "/" not in address:
+            body = {**body, "agent": chosen}
+        answer = post(program, f"/v1/{address}", body)
+        assert 400 <= answer.status_code < 500, (address, answer.content)
+        assert "/" in address or str(version) in answer.json()["error"]["message"]
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("end", ["gt", "gte", "lt", "lte"])
 def test_a_cursor_of_agents_is_bound_to_every_filter_however_it_is_spelt(program, make_agent, end):
     make_agent("one"), make_agent("two")
