@@ -60,5 +60,10 @@ def moment_in_mail(text: str) -> datetime | None:
     return moment if moment is not None and moment.tzinfo is not None else None
 
 
+def is_moment(moment: datetime) -> bool:
+    """Of one that somebody else read."""
+    return moment.year in YEARS
+
+
 def _within(moment: datetime) -> datetime | None:
-    return moment if moment.year in YEARS else None
+    return moment if is_moment(moment) else None

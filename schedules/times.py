@@ -23,6 +23,7 @@ from cronsim import CronSim, CronSimError
 from django.utils.translation import gettext as _
 
 from harness.errors import Invalid
+from reading.moments import is_moment
 
 EXPRESSION_LIMIT = 200
 MOST_DATES = 100
@@ -269,5 +270,11 @@ def read_dates(dates: Sequence[datetime]) -> tuple[datetime, ...]:
     if any(at.tzinfo is None for at in dates):
         raise Invalid(
             _("A date has no offset."), field="dates", hint=_("Write it like 2026-01-31T09:30:00Z.")
+        )
+    if not all(is_moment(at) for at in dates):
+        raise Invalid(
+            _("A date is near the ends of the calendar."),
+            field="dates",
+            hint=_("Write it like 2026-01-31T09:30:00Z."),
         )
     return tuple(sorted({at.astimezone(UTC).replace(microsecond=0) for at in dates}))

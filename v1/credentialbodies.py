@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.utils.translation import gettext as _
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from harness.errors import Invalid
 from vaults.auth import ChangedAuth, ClientAuth, Details, NewAuth, Refresh, Secrets, details_of
@@ -18,6 +18,7 @@ from vaults.models import VaultCredential
 
 from .door import Body, Shape
 from .metadata import Metadata, MetadataPatch
+from .moments import Moment
 
 # --- sent by clients ------------------------------------------------------------------------------
 
@@ -65,7 +66,7 @@ class OAuthBody(Body):
     type: Literal["mcp_oauth"]
     mcp_server_url: str
     access_token: str = Field(repr=False)
-    expires_at: AwareDatetime | None = None
+    expires_at: Moment | None = None
     refresh: RefreshBody | None = None
 
     def value(self) -> NewAuth:
@@ -116,7 +117,7 @@ class ChangedBearer(Body):
 class ChangedOAuth(Body):
     type: Literal["mcp_oauth"]
     access_token: str | None = Field(default=None, repr=False)
-    expires_at: AwareDatetime | None = None
+    expires_at: Moment | None = None
     refresh: ChangedRefresh | None = None
 
     def value(self) -> ChangedAuth:

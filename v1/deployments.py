@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -41,6 +41,7 @@ from .environments import find_environment
 from .idempotency import once
 from .incoming import InitialEvent, refuse_unsupported, to_input
 from .metadata import Metadata, MetadataPatch, merged
+from .moments import Moment
 from .paging import (
     Page,
     choice,
@@ -70,7 +71,7 @@ AgentChoice = str | AgentReference
 Events = Annotated[tuple[InitialEvent, ...], Field(min_length=1, max_length=drafts.MOST_MESSAGES)]
 Resources = Annotated[tuple[FileResourceBody, ...], Field(max_length=drafts.MOST_FILES)]
 VaultIds = Annotated[tuple[str, ...], Field(max_length=MOST_LENT)]
-Dates = Annotated[tuple[AwareDatetime, ...], Field(max_length=MOST_DATES)]
+Dates = Annotated[tuple[Moment, ...], Field(max_length=MOST_DATES)]
 
 
 class Ours(Body):

@@ -44,3 +44,14 @@ def test_times_of_others_are_read_in_one_place():
         and not path.as_posix().startswith(INSIDE)
     }
     assert reading == {PLACE, *OF_OURS}, "use reading.moments"
+
+
+def test_moments_of_bodies_are_read_in_one_place():
+    """Pydantic's own take the first and the last day there is, with an offset that leads past it."""
+    named = {
+        path.as_posix()
+        for path in PRODUCT
+        for node in nodes_of(path)
+        if isinstance(node, ast.Name) and node.id in {"AwareDatetime", "NaiveDatetime"}
+    }
+    assert named == {"v1/moments.py"}, "use v1.moments"

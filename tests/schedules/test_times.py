@@ -126,6 +126,12 @@ def test_a_zone_that_there_is_not_is_refused(zone: str) -> None:
     assert refusal.value.field == "schedule.timezone"
 
 
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_date_at_an_end_of_time_is_refused(moment):
+    with pytest.raises(Invalid, match="ends of the calendar"):
+        read_dates([datetime.fromisoformat(moment)])
+
+
 def test_dates_are_due_once_each_beside_a_cron_expression() -> None:
     dates = read_dates([at("2028-05-01T07:00:00+00:00"), at("2028-05-01T09:30:00+02:00")] * 2)
     timing = Timing("one", read_cron("0 7 * * *", "UTC"), dates)

@@ -104,6 +104,42 @@ def test_a_version_past_every_column_is_none_of_the_agents(
         assert "/" in address or str(version) in answer.json()["error"]["message"]
 
 
+ENDS_OF_TIME = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("moment", ENDS_OF_TIME)
+def test_a_moment_at_an_end_of_time_is_refused_where_it_stands(
+    program, make_agent, environment, moment
+):
+    event = {"type": "user.message", "content": [{"type": "text", "text": "Hello"}]}
+    order = {
+        "name": "D",
+        "agent": make_agent("one").uid,
+        "environment_id": environment.uid,
+        "initial_events": [event],
+    }
+    vault = post(program, "/v1/vaults", {"display_name": "V"}).json()["id"]
+    auth = {
+        "type": "mcp_oauth",
+        "mcp_server_url": "https://mcp.example.org/",
+        "access_token": "long-enough-to-be-one",
+    }
+    made = post(program, "/v1/deployments", order)
+    assert made.status_code == 200, made.content
+    tried = {
+        ("/v1/deployments", "x_dates[0]"): order | {"x_dates": [moment]},
+        (f"/v1/deployments/{made.json()['id']}", "x_dates[0]"): {"x_dates": [moment]},
+        (f"/v1/vaults/{vault}/credentials", "auth.expires_at"): {
+            "auth": auth | {"expires_at": moment}
+        },
+    }
+    for (address, field), body in tried.items():
+        answer = post(program, address, body)
+        assert answer.status_code == 400, answer.content
+        assert answer.json()["error"]["details"]["field"] == field
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("end", ["gt", "gte", "lt", "lte"])
 def test_a_cursor_of_agents_is_bound_to_every_filter_however_it_is_spelt(program, make_agent, end):
