@@ -32,6 +32,7 @@ from reading.digits import number_of
 from .door import READ, WRITE, Door, Shape, operation
 from .paging import describe, page_of, paging, parameter, values
 from .resources import session_of
+from .uploadforms import check_form
 
 MOST, MOST_IDS = 1000, 100
 SHORTEST, LONGEST = 3_600, 7_776_000
@@ -148,14 +149,7 @@ def _listing(data: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def expiry_of(request: Request) -> timedelta | None:
-    """Of an upload's form. A field of it that nobody knows is refused, as one of a body is."""
-    for name in (*request.POST, *request.FILES):
-        if name not in {"file", "expires_in_seconds"}:
-            raise Invalid(
-                _("An upload has no field “%(name)s”.") % {"name": name[:60]},
-                field=name[:60],
-                hint=_("Send “file”, and “expires_in_seconds” if it is to expire."),
-            )
+    """Of an upload's form."""
     given = request.POST.get("expires_in_seconds")
     if given is None:
         return None
@@ -272,6 +266,12 @@ class Files(Door):
         summary="Upload a file",
     )
     def post(self, request: Request) -> Response:
+        check_form(
+            request,
+            files=["file"],
+            texts=["expires_in_seconds"],
+            hint=_("Send “file”, and “expires_in_seconds” if it is to expire."),
+        )
         upload = request.FILES.get("file")
         if upload is None:
             raise Invalid(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Literal
 
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import OperationalError
 from django.http import Http404
 from django.utils.translation import gettext as _
@@ -146,6 +146,10 @@ def handle(error: Exception, context: Any) -> Response:
         case RequestDataTooBig():
             too_large = TooLarge(_("The request is too large."), hint=_("Send less."))
             return handle(too_large, context)
+        case SuspiciousOperation():
+            # Django's words: among them, that a form has too many fields or files.
+            hint = _("Send a form as multipart/form-data with a few files.")
+            return handle(Invalid(_("The request is not well formed."), hint=hint), context)
         case exceptions.APIException():
             status = error.status_code
             kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")

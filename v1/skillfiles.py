@@ -16,6 +16,8 @@ from rest_framework.request import Request
 from harness.errors import Invalid, TooLarge
 from skills_app.packing import below_its_folder, unpack
 
+from .uploadforms import check_form
+
 NAMES = ("files", "files[]")
 """Clients spell a list of files either way."""
 
@@ -51,13 +53,7 @@ class FolderParser(MultiPartParser):
 def folder_from(request: Request, *fields: str) -> tuple[str, dict[str, bytes]]:
     """The folder's name, empty where it has none, and its files by path. Of the form's other parts only
     `fields` may be there. Raises Invalid, and what `unpack` raises."""
-    for name in (*request.POST, *request.FILES):
-        if name not in {*NAMES, *fields}:
-            raise Invalid(
-                _("An upload has no field “%(name)s”.") % {"name": name[:60]},
-                field=name[:60],
-                hint=_("Send “files[]”."),
-            )
+    check_form(request, files=NAMES, texts=fields, several=True, hint=_("Send “files[]”."))
     sent = [each for name in NAMES for each in request.FILES.getlist(name)]
     if not sent:
         raise Invalid(

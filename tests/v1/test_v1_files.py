@@ -48,6 +48,53 @@ def ids(answer: Any) -> list[str]:
     return [one["id"] for one in answer.json()["data"]]
 
 
+MANY = {
+    "fields": {f"field{number}": "1" for number in range(1_001)},
+    "files": {"file": [SimpleUploadedFile(f"{number}.txt", b"-") for number in range(101)]},
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("what", MANY)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/v1/files",
+        "/v1/skills",
+        "/v1/agents",
+        "/api/workspace/upload",
+        "/api/chat",
+        "/agui",
+        "/mcp",
+    ],
+)
+def test_a_form_of_more_parts_than_are_read_is_refused_in_words(program, session, address, what):
+    program.raise_request_exception = False
+    query = f"?conversation_id={session.uid}" if "workspace" in address else ""
+    answer = program.post(f"{address}{query}", MANY[what])
+    assert 400 <= answer.status_code < 500, answer.content
+    assert answer.json()["error"]["message"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({"file": [SimpleUploadedFile("a.txt", b"a"), SimpleUploadedFile("b.txt", b"b")]}, "file"),
+        ({"expires_in_seconds": ["3600", "7200"]}, "expires_in_seconds"),
+        ({"expires_in_seconds": SimpleUploadedFile("a.txt", b"a")}, "expires_in_seconds"),
+        ({"other": "1"}, "other"),
+        ({"file": "text"}, "file"),
+    ],
+    ids=["two files", "two texts", "a file for a text", "an unknown field", "a text for a file"],
+)
+def test_no_part_of_a_form_is_passed_over(program, form, field):
+    answer = program.post("/v1/files", {"file": SimpleUploadedFile("c.txt", b"c")} | form)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["details"]["field"] == field
+    assert not StoredFile.objects.exists()
+
+
 @pytest.mark.django_db
 def test_a_list_of_named_files_holds_those_and_no_other(program):
     made = [upload(program).json()["id"] for _number in range(3)]
