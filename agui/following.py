@@ -67,18 +67,16 @@ def find_or_begin(caller: Caller, thread: str, agent: str, environment: str) -> 
     Raises NotFound for an id of ours that is not the caller's, Invalid for an agent or environment
     that is not on offer.
     """
-    uid = thread
-    if not thread.startswith(SESSION):
-        uid = derived_conversation_id(
-            "agui", str(caller.organisation.pk), str(caller.user.pk), thread
-        )
-    mine = Conversation.objects.owned_by(caller.user).filter(
-        organisation=caller.organisation, uid=uid
-    )
+    own = Conversation.objects.owned_by(caller.user).filter(organisation=caller.organisation)
+    found = own.named(thread).first()
+    if found is not None:
+        return found
+    uid = derived_conversation_id("agui", str(caller.organisation.pk), str(caller.user.pk), thread)
+    mine = own.filter(uid=uid)
     found = mine.first()
     if found is not None:
         return found
-    if uid == thread:
+    if thread.startswith(SESSION):
         raise NotFound(
             _("There is no such conversation."),
             hint=_("Name a thread of your own without “%(prefix)s”.") % {"prefix": SESSION},

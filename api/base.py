@@ -18,7 +18,6 @@ from accounts.current_organisation import organisation_for
 from accounts.models import Organisation, TokenScope, User
 from conversations.models import Conversation
 from harness.errors import NotFound
-from wire.ids import session_uid
 from wire.jsonbodies import GivenJsonParser
 from wire.parameters import check_query
 
@@ -84,7 +83,7 @@ class ApiView(APIView):
         found = (
             self.conversations()
             .select_related("agent_version__agent", "environment", "organisation", "owner")
-            .filter(uid=session_uid(uid.replace("\0", "")))
+            .named(uid)
             .first()
         )
         if not isinstance(found, Conversation):

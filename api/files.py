@@ -25,7 +25,6 @@ from harness.errors import Forbidden, Invalid, NotFound
 from harness.refusals import not_among
 from tools_app.confinement import parse_path
 from tools_app.workspace import Entry, Workspace, workspace_for
-from wire.ids import session_uid
 
 from .base import ApiView
 from .pages import cursor_of, encode_cursor, limit_of, page
@@ -150,9 +149,9 @@ class UploadView(FilesView):
 
     def initialize_request(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """The form may be read as early as by the CSRF check, so its limit must stand before."""
-        uid = session_uid(request.GET.get("conversation_id", "").replace("\0", ""))
+        uid = request.GET.get("conversation_id", "")
         rows = Conversation.objects.select_related("environment")
-        named = rows.filter(uid=uid).first() if uid else None
+        named = rows.named(uid).first() if uid else None
         limit = named.environment.upload_limit if named else DEFAULT_UPLOAD_LIMIT
         request.upload_handlers.insert(0, LimitedUploadHandler(request, limit))
         return super().initialize_request(request, *args, **kwargs)

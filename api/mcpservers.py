@@ -12,6 +12,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from accounts.models import TokenScope
+from conversations.models import Conversation
 from harness.errors import NotFound
 from mcpservers.actions import servers as actions
 from mcpservers.counting import Counted, counted
@@ -242,7 +243,7 @@ class McpServersView(McpView):
     )
     def get(self, request: Any) -> Response:
         if wanted := request.query_params.get("conversation_id"):
-            rows = self.servers().filter(conversation__uid=wanted.replace("\0", ""))
+            rows = self.servers().filter(conversation__in=Conversation.objects.named(wanted))
         else:
             rows = self.servers().filter(conversation=None)
         return Response([_row(each) for each in rows])

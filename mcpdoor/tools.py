@@ -201,7 +201,7 @@ def visible(who: Principal) -> Any:
 
 
 def find(who: Principal, uid: str) -> Conversation:
-    found = visible(who).filter(uid=uid.replace("\0", "")).first()
+    found = visible(who).named(uid).first()
     if not isinstance(found, Conversation):
         raise NotFound(_("There is no such conversation."))
     return found
@@ -273,7 +273,7 @@ def listed(who: Principal, cursor: str | None) -> tuple[list[tuple[str, str]], s
     """
     rows = visible(who).filter(owner=who.user).listed_in(who.organisation)
     if cursor is not None:
-        last = rows.filter(uid=cursor.replace("\0", "")).first()
+        last = rows.named(cursor).first()
         if last is None:
             raise Invalid(_("This is no cursor of the list."), field="cursor")
         same = Q(active_at=last.active_at, pk__lt=last.pk)

@@ -237,7 +237,7 @@ class LocalDoor:
         )
 
     def _conversation(self, uid: str) -> Conversation:
-        found = self._visible().filter(uid=uid.replace("\0", "")).first()
+        found = self._visible().named(uid).first()
         if found is None:
             raise NotFound("There is no such conversation.", hint="See `agent conversations`.")
         return found

@@ -140,7 +140,7 @@ def _exactly(count: int, words: list[str]) -> list[str]:
 
 
 def _why(screen: Screen, user: User, uid: str, *, as_json: bool) -> None:
-    conversation = Conversation.objects.owned_by(user).filter(uid=uid).first()
+    conversation = Conversation.objects.owned_by(user).named(uid).first()
     if conversation is None:
         raise NotFound("There is no such conversation.")
     for each in recalls_in(user, conversation):

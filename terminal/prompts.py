@@ -103,7 +103,7 @@ def _show(person: User, organisation: Organisation, options: Options) -> None:
     version = version_named(find_prompt(person, organisation, options["name"]), options["version"])
     conversation = None
     if options["conversation"]:
-        rows = Conversation.objects.visible_to(person).filter(uid=options["conversation"])
+        rows = Conversation.objects.visible_to(person).named(options["conversation"])
         conversation = rows.first()
         if conversation is None:
             raise NotFound("There is no such conversation.")

@@ -58,7 +58,7 @@ def carry_out(options: Options) -> Ending:
             sys.stdout.write(current_key().public_pem)
         case _:
             person = find_person(options["user"])
-            rows = Conversation.objects.visible_to(person).filter(uid=options["conversation"])
+            rows = Conversation.objects.visible_to(person).named(options["conversation"])
             found = rows.first()
             if found is None:
                 raise NotFound("There is no such conversation.")

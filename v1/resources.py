@@ -15,7 +15,6 @@ from harness.errors import NotFound
 from programs.actions.resources import add_resource, remove_resource
 from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted
 from recall.models import Access, AttachedStore
-from wire.ids import session_uid
 
 from .door import READ, WRITE, Body, Door, Shape, body_of, operation
 from .paging import ASC, page_of, paging
@@ -156,7 +155,7 @@ def session_of(caller: Caller, uid: str) -> Conversation:
     """As `sessions.find_session`, for a module that sessions itself needs."""
     rows = Conversation.objects.visible_to(caller.user).filter(organisation=caller.organisation)
     rows = rows.select_related("environment").filter(parent=None)
-    found = rows.filter(uid=session_uid(uid)).first()
+    found = rows.named(uid).first()
     if found is None:
         raise NotFound(_("There is no such session."))
     return found

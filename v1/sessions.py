@@ -49,7 +49,6 @@ from programs.actions.sessions import (
 from schedules.models import OrderRun
 from spending.amounts import units_of
 from wire.fieldnames import written
-from wire.ids import session_uid
 
 from . import fieldnames, toolsets
 from .agents import ModelBody, ModelName, config_from, find_agent, find_version
@@ -175,7 +174,7 @@ def own_sessions(caller: Caller) -> Any:
 def find_session(caller: Caller, uid: str) -> Conversation:
     """A conversation that the caller may read and no other one started."""
     rows = visible_sessions(caller).filter(parent=None)
-    found: Conversation | None = rows.filter(uid=session_uid(uid)).first()
+    found: Conversation | None = rows.named(uid).first()
     if found is None:
         raise NotFound(_("There is no such session."))
     return found

@@ -32,7 +32,7 @@ def check_form(
                 raise Invalid(
                     _("The field “%(name)s” is sent twice.") % {"name": name},
                     field=name,
-                    hint=_("Send it once."),
+                    hint=_("Give it once."),
                 )
 
 

@@ -24,6 +24,7 @@ from harness.agentconfig import AgentConfig, Features
 from harness.events import WAITS_FOR_WORKER
 from harness.ids import new_conversation_id
 from jobs.prepared import Prepared
+from wire.ids import session_uid
 
 from .share import DECIDING, WRITING, Share, ShareRole
 
@@ -50,6 +51,10 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     def shared_with(self, user: User) -> Self:
         """Those of others that she may read."""
         return self.visible_to(user).exclude(owner=user)
+
+    def named(self, uid: str) -> Self:
+        """By the id that a person or a program gave, however it is spelled."""
+        return self.filter(uid=session_uid(uid.replace("\0", "")))
 
     def _allowing(self, user: User, roles: Sequence[ShareRole]) -> Self:
         given = Share.objects.order_by().filter(

@@ -37,7 +37,7 @@ class Command(BaseCommand):
             person = find_person(options["user"])
             conversation = None
             if options["conversation"]:
-                found = Conversation.objects.visible_to(person).filter(uid=options["conversation"])
+                found = Conversation.objects.visible_to(person).named(options["conversation"])
                 conversation = found.first()
                 if conversation is None:
                     raise CommandError("There is no such conversation.")
