@@ -127,20 +127,23 @@ def policy_in(environment: Environment, organisation_id: int | None, own: str = 
 
 def session_root(conversation: Conversation) -> str:
     """The folder under which commands of this conversation find its workspace. Of several sandboxes
-    that its environment leaves open it is the one that is tried first and works here."""
-    name = conversation.environment.backend or _first_that_works()
+    that its environment leaves open it is the one that is tried first, works here and holds its policy."""
+    name = conversation.environment.backend or _first_that_holds(conversation)
     if name in OWN_VIEW or conversation.environment.has_workers:
         return PUBLIC_ROOT
     return str(workspace_for(conversation.uid))
 
 
-def _first_that_works() -> str:
+def _first_that_holds(conversation: Conversation) -> str:
     described = [each for host in known_sandboxes() for each in host["sandboxes"]]
-    works = {each["name"] for each in described if each["available"]} or set(
-        settings.AGENTSITE_SANDBOXES
-    )
-    named = [name for name in settings.AGENTSITE_SANDBOXES if name in works]
-    return named[0] if named else ""
+    working = [each for each in described if each["available"]]
+    try:
+        required = policy_of(conversation, conversation.config).required
+    except Invalid:
+        required = frozenset()  # no command runs
+    holding = [each for each in working if required <= set(each["holds"])]
+    found = {each["name"] for each in holding or working}
+    return next((name for name in settings.AGENTSITE_SANDBOXES if name in found or not found), "")
 
 
 def _within_quota(policy: Policy) -> Policy:
@@ -236,6 +239,7 @@ def _in_words() -> list[dict[str, Any]]:
             "available": found.available,
             "problem": found.problem,
             "remedy": found.remedy,
+            "holds": sorted(found.guarantees),
             "lacks": [
                 f"{MEANING[guarantee]}"
                 + (f" ({found.reasons[guarantee]})" if guarantee in found.reasons else "")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -14,12 +15,15 @@ from agents import commandtrial
 from agents.models import Agent, Environment
 from agentsite.seeding import seed
 from conversations.actions.conversations import create_conversation
+from conversations.models import Conversation
 from conversations.sandboxing import FOUND as SANDBOXES
 from conversations.sandboxing import session_root
 from jobs import hostreports
 from jobs.engine import engine
 from jobs.hostreports import keep, report, reports
+from sandbox.guarantees import Guarantee
 from tests.patience import PATIENCE, until
+from tools_app.workspace import PUBLIC_ROOT
 
 SUBJECT = commandtrial.FOUND
 
@@ -37,8 +41,20 @@ def gone(monkeypatch) -> None:
     with monkeypatch.context() as short:
         short.setattr(hostreports, "SECONDS", 0.01)
         keep(SUBJECT, "gone", ("", ""))
-        keep(SANDBOXES, "gone", [{"name": "bubblewrap", "available": True}])
+        keep(SANDBOXES, "gone", [found("bubblewrap", Guarantee)])
     time.sleep(0.02)
+
+
+@pytest.fixture
+def conversation(alice, acme, settings) -> Conversation:
+    settings.AGENTSITE_SANDBOXES = ["bubblewrap", "process"]
+    seed()
+    agent, environment = Agent.objects.earliest("pk"), Environment.objects.earliest("pk")
+    return create_conversation(actor=alice, organisation=acme, agent=agent, environment=environment)
+
+
+def found(name: str, holds: Iterable[Guarantee]) -> dict[str, Any]:
+    return {"name": name, "available": True, "holds": list(holds)}
 
 
 def test_a_host_that_is_gone_silences_no_warning(gone):
@@ -47,15 +63,22 @@ def test_a_host_that_is_gone_silences_no_warning(gone):
 
 
 @pytest.mark.django_db
-def test_a_host_that_is_gone_says_nothing_about_where_files_lie(gone, alice, acme, settings):
-    settings.AGENTSITE_SANDBOXES = ["bubblewrap", "process"]
-    seed()
-    agent, environment = Agent.objects.earliest("pk"), Environment.objects.earliest("pk")
-    conversation = create_conversation(
-        actor=alice, organisation=acme, agent=agent, environment=environment
-    )
-    keep(SANDBOXES, "here", [{"name": "process", "available": True}])
+def test_a_host_that_is_gone_says_nothing_about_where_files_lie(gone, conversation):
+    keep(SANDBOXES, "here", [found("process", [])])
     assert session_root(conversation).endswith(conversation.uid)
+
+
+@pytest.mark.django_db
+def test_files_lie_where_the_sandbox_has_them_that_holds_the_policy(conversation):
+    """The first that works is passed over by commands as well, where it promises too little."""
+    narrow, wide = found("bubblewrap", []), found("process", Guarantee)
+    keep(SANDBOXES, "here", [narrow, wide])
+    require = f"require: [{Guarantee.MEMORY_TOTAL}]"
+    Environment.objects.update(policy=f"version: 1\n{require}\n")
+    conversation.environment.refresh_from_db()
+    assert session_root(conversation).endswith(conversation.uid)
+    keep(SANDBOXES, "here", [found("bubblewrap", Guarantee), wide])
+    assert session_root(conversation) == PUBLIC_ROOT
 
 
 def test_of_two_that_report_at_once_none_is_lost_for_long():
