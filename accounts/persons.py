@@ -86,11 +86,20 @@ def sharing_place(place: int) -> QuerySet[User]:
     return User.objects.filter(Q(pk=place) | Q(made_by=place)).order_by()
 
 
+def hold_names(organisation: Organisation | None) -> None:
+    """Until the transaction that this is called in ends nobody else asks which names are free in an
+    organisation, or without one among what the whole server has: its first organisation stands for it."""
+    rows = Organisation.objects.select_for_update(no_key=True).order_by("pk")
+    if organisation is not None:
+        rows = rows.filter(pk=organisation.pk)
+    rows.first()
+
+
 def hold_place(account: User, organisation: Organisation | None) -> QuerySet[User]:
     """Lock what a limit of a person's is counted under, in the transaction this is called in; all accounts
     that share her place. The organisation comes first, as for who closes an account."""
     if organisation is not None:
-        Organisation.objects.select_for_update(no_key=True).filter(pk=organisation.pk).first()
+        hold_names(organisation)
     place = whose_place(account)
     User.objects.select_for_update(no_key=True).filter(pk=place).first()
     return sharing_place(place)

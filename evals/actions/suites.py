@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
+from accounts.persons import hold_names
 from agents.seeding import digest
 from audit.models import AuditEntry
 from evals.access import held_suite, require_suites_of
@@ -35,6 +36,7 @@ def create_suite(
     require_suites_of(actor, organisation)
     name, description = _named(name, description)
     with transaction.atomic():
+        hold_names(organisation)
         _require_free(organisation, name)
         if Suite.objects.filter(organisation=organisation).count() >= MOST_SUITES:
             raise LimitReached(
@@ -63,6 +65,7 @@ def change_suite(
     if judges not in {1, 2}:
         raise Invalid(_("One judge is asked, or two."), field="judges", hint=_("Give 1 or 2."))
     with transaction.atomic():
+        hold_names(suite.organisation)
         held = held_suite(actor, suite)
         if name != held.name:
             _require_free(held.organisation, name)
@@ -110,6 +113,7 @@ def import_suite(*, actor: User, organisation: Organisation, spec: SuiteSpec) ->
     same stay as they are. Raises as `create_suite`."""
     require_suites_of(actor, organisation)
     with transaction.atomic():
+        hold_names(organisation)
         suite = Suite.objects.filter(organisation=organisation, name=spec.name.strip()).first()
         if suite is None:
             suite = create_suite(

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
+from accounts.persons import hold_names
 from agents.models import AgentVersion
 from audit.models import AuditEntry
 from conversations.actions.conversations import find_agent
@@ -45,6 +46,7 @@ def save_pipeline(
     that says all that is wrong.
     """
     with transaction.atomic():
+        hold_names(organisation if pipeline is None else pipeline.organisation)
         if pipeline is not None:
             organisation = held_pipeline(actor, pipeline).organisation
         else:

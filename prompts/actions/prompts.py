@@ -11,6 +11,7 @@ from django.db.models import RestrictedError
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
+from accounts.persons import hold_names
 from audit.models import AuditEntry
 from audit.record import about_setting
 from harness.agentconfig import PROMPT_NAME
@@ -85,6 +86,7 @@ def _make(
             hint=_("Such as “support-tone”."),
         )
     with transaction.atomic():
+        hold_names(organisation)
         there = Prompt.objects.filter(organisation=organisation)
         if there.filter(name=name).exists():
             raise Conflict(
@@ -186,6 +188,7 @@ def import_prompt(
     stays: Conflict where a version of the same number says something else. Raises as `create_prompt`."""
     require_prompts_of(actor, organisation)
     with transaction.atomic():
+        hold_names(organisation)
         prompt = Prompt.objects.filter(organisation=organisation, name=spec.name).first()
         if prompt is not None:
             held_prompt(actor, prompt)
@@ -271,6 +274,7 @@ def add_fetched(
 ) -> PromptVersion:
     """The version of the prompt of that name that says just this; else a new one, which waits until somebody
     allows it. Needs a transaction. Raises as `create_prompt`."""
+    hold_names(organisation)
     prompt = Prompt.objects.filter(organisation=organisation, name=name).first()
     fetched: dict[str, Any] = {"source": source, "origin": origin, "waits": True}
     if prompt is None:

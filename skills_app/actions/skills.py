@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from accounts.permissions import require_member
-from accounts.persons import hold_place
+from accounts.persons import hold_names, hold_place
 from accounts.staff import require_staff
 from audit.models import AuditEntry
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, TooLarge
@@ -55,6 +55,7 @@ def create_skill(
         )
     owner = actor if own and organisation is not None else None
     with transaction.atomic():
+        hold_names(organisation)
         hers = hold_place(actor, organisation)
         there = Skill.objects.filter(organisation=organisation, owner=owner)
         if there.filter(name=folder.name).exists():

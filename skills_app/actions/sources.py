@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from accounts.permissions import require_manager
+from accounts.persons import hold_names
 from accounts.staff import require_staff
 from audit.models import AuditEntry
 from audit.record import about_setting
@@ -81,7 +82,7 @@ def add_source(
             hint=_("Whoever runs it prints it by “agent skills key”."),
         )
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+        hold_names(organisation)
         there = SkillSource.objects.filter(organisation=organisation)
         if there.filter(address=place).exists():
             raise Conflict(_("This source is there already."))

@@ -41,7 +41,7 @@ MONEY_AND_ANSWERS = [
 """In a process of their own: they turn the site's time zone, and with it connections, round."""
 UNDER_LOAD = [
     f"tests/scale/inside/{name}.py"
-    for name in ("budgets", "caps", "claims", "database", "locks", "postings")
+    for name in ("budgets", "caps", "claims", "database", "locks", "names", "postings")
 ]
 """Beside what runs: half of what each of these took in a process of its own was to begin."""
 
