@@ -27,6 +27,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from reading.foreignjson import without_nul
+
 from .agents import Agents
 from .library import Library
 from .listening import Lists, listen_method
@@ -171,7 +173,7 @@ def _server(speaker: Callable[[], Principal]) -> Server[Any]:
         for name, method in methods.items():
             server.add_request_handler(name, method.params, method.handle)
     server.extensions[EXTENSION] = {}
-    server.middleware += [_unbroken, _sealed(speaker)]
+    server.middleware += [_unbroken, _storable, _sealed(speaker)]
     return server
 
 
@@ -184,6 +186,14 @@ async def _unbroken(ctx: Context, call_next: CallNext) -> HandlerResult:
     except Exception:
         logger.exception("A request of an MCP client failed")
         raise MCPError(types.INTERNAL_ERROR, "Internal error") from None
+
+
+async def _storable(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """A text with a NUL character, which not every database holds or looks for, comes to no part."""
+    given = dict(ctx.params or {})
+    if without_nul(given) != given:
+        raise MCPError(types.INVALID_PARAMS, "A text holds a NUL character; leave it out")
+    return await call_next(ctx)
 
 
 def _tools(parts: Sequence[Part], who: Principal) -> dict[str, Tool]:

@@ -9,6 +9,7 @@ from django.test import Client as Browser
 
 from accounts.actions.tokens import create_token
 from accounts.models import Organisation, TokenScope, User
+from conversations.models import Conversation
 from tests.mcpdoor.posting import META, MODERN, Post, code_of, envelope, modern, posting, request
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -95,3 +96,22 @@ def test_requests_of_the_revisions_before_are_answered_as_they_say(post: Post):
         {"Accept": "application/json"},
     )
     assert json.loads(plain.content)["result"]["structuredContent"] == {"agents": []}
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", {"name": "start_conversation", "arguments": {"text": "a\0b"}}),
+        ("tools/call", {"name": "start_conversation", "arguments": {"text": "a", "agent": "\0"}}),
+        ("tools/call", {"name": "read_conversation", "arguments": {"conversation_id": "\0"}}),
+        ("tools/call", {"name": "read_conversation", "arguments": {"\0": "a"}}),
+        ("prompts/get", {"name": "a\0", "arguments": {"b": "c"}}),
+        ("prompts/get", {"name": "a", "arguments": {"b": ["\0"]}}),
+        ("resources/read", {"uri": "agentsite://conversations/\0"}),
+    ],
+)
+def test_a_text_with_a_nul_comes_to_no_part_of_the_server(post: Post, method, params):
+    """PostgreSQL neither holds nor looks for one; what it would say is no answer to a client."""
+    told = post(request(method, params), {"Accept": "application/json"})
+    assert code_of(told, 200) == -32602
+    assert not Conversation.objects.exists()
