@@ -14,6 +14,7 @@ from django.utils.translation import ngettext
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import Invalid, TooLarge
+from harness.faults import place
 
 TOOL = "ask_user"
 MOST_QUESTIONS = 4
@@ -86,7 +87,7 @@ def checked(questions: Sequence[Question], answers: Sequence[Answer]) -> tuple[A
         )
     complete = (*answers, *(Answer() for _number in range(len(questions) - len(answers))))
     for number, (question, answer) in enumerate(zip(questions, complete, strict=True)):
-        _check(question, answer, f"answers.{number}")
+        _check(question, answer, place("answers", number))
     if all(answer.is_blank for answer in complete):
         raise Invalid(
             _("No question has an answer."),

@@ -12,6 +12,7 @@ from conversations.actions.own import require_own
 from conversations.models import Conversation, SessionVault
 from conversations.models.share import WRITING
 from harness.errors import Conflict, Invalid
+from harness.faults import place
 from vaults.models import Vault
 
 MOST_LENT = 50
@@ -42,8 +43,8 @@ def lend_vaults(*, actor: User, conversation: Conversation, vault_uids: Sequence
     )
     with transaction.atomic():
         found = {vault.uid: vault for vault in mine.select_for_update(of=("self",), no_key=True)}
-        for place, uid in enumerate(vault_uids):
-            field = f"vault_ids.{place}"
+        for number, uid in enumerate(vault_uids):
+            field = place("vault_ids", number)
             if uid not in found:
                 raise Invalid(
                     _("There is no vault “%(uid)s”.") % {"uid": uid[:60]},
@@ -59,6 +60,6 @@ def lend_vaults(*, actor: User, conversation: Conversation, vault_uids: Sequence
                 _("A vault is named twice."), field="vault_ids", hint=_("Name each once.")
             )
         SessionVault.objects.bulk_create(
-            SessionVault(conversation=conversation, vault=found[uid], place=place)
-            for place, uid in enumerate(vault_uids)
+            SessionVault(conversation=conversation, vault=found[uid], place=number)
+            for number, uid in enumerate(vault_uids)
         )

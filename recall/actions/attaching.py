@@ -13,6 +13,7 @@ from accounts.models import User
 from conversations.actions.own import own_conversation
 from conversations.models import Conversation
 from harness.errors import Conflict, Invalid
+from harness.faults import place
 from memory.access import may_write
 from memory.models import MemoryStore
 from recall.models import Access, AttachedStore
@@ -62,8 +63,8 @@ def _attach(actor: User, conversation: Conversation, stores: Sequence[Wanted]) -
     seen = seen.select_related("organisation", "agent")
     by_uid = {store.uid: store for store in seen.filter(uid__in=[one.store_uid for one in stores])}
     slugs: set[str] = set()
-    for place, wanted in enumerate(stores):
-        field = f"resources.{place if wanted.place is None else wanted.place}"
+    for number, wanted in enumerate(stores):
+        field = place("resources", number if wanted.place is None else wanted.place)
         store = by_uid.pop(wanted.store_uid, None)
         _check(actor, store, wanted, field)
         if store is not None:

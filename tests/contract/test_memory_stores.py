@@ -168,7 +168,7 @@ def test_a_session_with_a_mounted_store_says_where_it_is(alice, mallory, world, 
             environment_id=world.environment,
             resources=[{"type": "memory_store", "memory_store_id": "memstore_none"}],
         )
-    assert caught.value.response.json()["error"]["details"]["field"] == "resources.0"
+    assert caught.value.response.json()["error"]["details"]["field"] == "resources[0]"
 
 
 def test_mallory_finds_none_of_it(mallory, store, memory):

@@ -104,6 +104,25 @@ def test_a_version_past_every_column_is_none_of_the_agents(
         assert "/" in address or str(version) in answer.json()["error"]["message"]
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"vault_ids": ["vlt_none"]}, "vault_ids[0]"),
+        (
+            {"resources": [{"type": "memory_store", "memory_store_id": "memstore_none"}]},
+            "resources[0]",
+        ),
+    ],
+)
+def test_a_refusal_names_the_place_in_a_list_as_it_is_written(
+    program, make_agent, environment, more, field
+):
+    body = {"agent": make_agent("one").uid, "environment_id": environment.uid}
+    answer = post(program, "/v1/sessions", body | more)
+    assert answer.json()["error"]["details"]["field"] == field
+
+
 ENDS_OF_TIME = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z"]
 
 
