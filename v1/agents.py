@@ -196,9 +196,11 @@ def config_from(
     fields: dict[str, Any],
     *,
     before: AgentConfig | None = None,
+    own: tuple[str, int] | None = None,
     caller: Caller | None = None,
 ) -> AgentConfig:
-    """The configuration that the given fields (and no others) make of `before`."""
+    """The configuration that the given fields (and no others) make of `before`, the version `own` of an agent
+    by its id."""
     changes: dict[str, Any] = {}
     if "model" in fields:
         changes |= _model_changes(fields["model"], before)
@@ -210,7 +212,7 @@ def config_from(
     elif servers is not None:
         changes["mcp_servers"] = mcptoolsets.kept_uses(servers, before)
     if "multiagent" in fields:
-        changes |= multiagent.changes_of(fields["multiagent"], before)
+        changes |= multiagent.changes_of(fields["multiagent"], before, own)
     if "skills" in fields and caller is not None:
         changes["skills"] = skilluses.uses_of(caller, fields["skills"] or (), before=before)
     kept = {name: getattr(before, name) for name in AgentConfig.model_fields} if before else {}
@@ -353,7 +355,12 @@ class OneAgent(Door):
                 agent=agent,
                 name=body.name if body.name is not None else agent.name,
                 description=(body.description or "") if described else agent.description,
-                config=config_from(given, before=before.config, caller=self.caller),
+                config=config_from(
+                    given,
+                    before=before.config,
+                    own=(agent.uid, before.number),
+                    caller=self.caller,
+                ),
                 expected_version=body.version,
             )
             hand_to_agent(

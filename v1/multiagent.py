@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from django.utils.translation import gettext as _
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from agents.models import AgentVersion
 from agents.rosters import advisor_of, versions_of
@@ -82,6 +82,7 @@ class NewerBody(Body):
 
 
 MultiagentBody = Annotated[CoordinatorBody | NewerBody, Field(discriminator="type")]
+_BODY: TypeAdapter[MultiagentBody] = TypeAdapter(MultiagentBody)
 
 
 class CoordinatorShape(Shape):
@@ -118,8 +119,15 @@ class NewerShape(Shape):
 MultiagentShape = CoordinatorShape | NewerShape
 
 
-def changes_of(body: MultiagentBody | None, before: AgentConfig | None) -> dict[str, Any]:
-    """Fields of a configuration. With a roster an agent works as a team in new sessions."""
+def changes_of(
+    body: MultiagentBody | None,
+    before: AgentConfig | None,
+    own: tuple[str, int] | None = None,
+) -> dict[str, Any]:
+    """Fields of a configuration; none where `body` is what was read of `before`, which is the version `own`.
+    With a roster an agent works as a team in new sessions."""
+    if before is not None and own is not None and body == _as_read(before, own):
+        return {}
     held = before.roster if before is not None else Roster()
     features = before.features if before is not None else AgentConfig().features
     if body is None:
@@ -131,6 +139,11 @@ def changes_of(body: MultiagentBody | None, before: AgentConfig | None) -> dict[
     except Invalid as problem:
         raise Invalid(problem.message, field=FIELD, hint=problem.hint) from None
     return {"roster": roster, "features": features.model_copy(update={"teams": True})}
+
+
+def _as_read(config: AgentConfig, own: tuple[str, int]) -> MultiagentBody | None:
+    shown = of_agent(config, own=own)
+    return _BODY.validate_python(shown.wire()) if shown is not None else None
 
 
 def _coordinator(body: CoordinatorBody) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from django.test import Client
 
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
+from agents.actions.agents import create_agent
 from conversations.log import append
+from harness.agentconfig import AgentConfig
 from harness.content import Text
 from harness.errors import Invalid
 from harness.events import UserMessage
@@ -22,6 +24,8 @@ from live.items import Delta, OpenText
 from providers.scripted import reply
 from tests.conversations.conftest import rested, still, types
 from tests.patience import PATIENCE
+from tests.skills_app.conftest import released  # noqa: F401 - a fixture
+from v1.agents import AgentUpdate
 from v1.stream import _frame, _Previews
 from v1.streams import _after
 
@@ -102,6 +106,60 @@ def test_a_version_past_every_column_is_none_of_the_agents(
         answer = post(program, f"/v1/{address}", body)
         assert 400 <= answer.status_code < 500, (address, answer.content)
         assert "/" in address or str(version) in answer.json()["error"]["message"]
+
+
+CONFIGURED = {
+    "bare": {},
+    "careful": {
+        "effort": "high",
+        "instructions": "Help.",
+        "tools": [
+            {"tool": "*", "permission": "always_ask", "note": "Because of the audit."},
+            {"tool": "bash", "options": {"two_people": True}, "permission": "always_ask"},
+            {"tool": "web_fetch", "permission": "always_deny"},
+        ],
+    },
+    "of a page": {
+        "roster": {
+            "only": True,
+            "inline": True,
+            "agents": [{"agent": "self", "name": "twin"}],
+            "advisor": "demo",
+        }
+    },
+    "without anybody": {"roster": {"only": True}},
+    "coordinator": {
+        "roster": {"only": True, "form": "coordinator", "agents": [{"agent": "self"}]},
+        "features": {"teams": True},
+    },
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("what", CONFIGURED)
+def test_an_agent_that_is_written_back_as_it_was_read_stays_the_version_it_is(
+    program,
+    alice,
+    acme,
+    released,  # noqa: F811
+    what,
+):
+    use = {"name": "code-review", "version": "stable", "digest": released().digest}
+    agent = create_agent(
+        actor=alice,
+        organisation=acme,
+        name="One",
+        description="",
+        config=AgentConfig.model_validate(
+            {"provider": "demo", "skills": [use], **CONFIGURED[what]}
+        ),
+    )
+    read = program.get(f"/v1/agents/{agent.uid}").json()
+    sent = {name: read[name] for name in AgentUpdate.model_fields}
+    answer = post(program, f"/v1/agents/{agent.uid}", sent)
+    assert answer.json() == read
+    agent.refresh_from_db()
+    assert agent.versions.count() == 1
 
 
 @pytest.mark.django_db
