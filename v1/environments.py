@@ -169,25 +169,39 @@ def backend_from(config: Cloud | SelfHosted | None, before: str = "") -> str:
     return "" if isinstance(config, Cloud) and before == worker else before
 
 
-def policy_from(config: Cloud | SelfHosted | None, before: str = "") -> str:
-    """The policy text that `config` makes of an earlier one; its other parts stay."""
+def policy_from(
+    config: Cloud | SelfHosted | None, before: str = "", *, worked: bool = False
+) -> str:
+    """The policy text that `config` makes of an earlier one, of an environment that has workers already where
+    it is `worked`. Its other parts stay, and what it says of hosts that stay."""
     if config is None:
         return before
     if isinstance(config, SelfHosted):
-        return ""
+        return before if worked else ""
     if config.packages is not None:
         _refuse_packages(config.packages)
     if config.networking is None:
         return before
-    endpoints = _endpoints(config.networking)
-    policy = json.loads(read_policy(before).model_dump_json(exclude_unset=True))
-    policy["network_policies"] = {RULE: {"endpoints": endpoints}} if endpoints else {}
+    held = read_policy(before)
+    hosts = _hosts(config.networking)
+    known = {endpoint.host for endpoint in held.endpoints}
+    if hosts == known or (EVERY_HOST in hosts and held.unrestricted):
+        return before
+    policy = json.loads(held.model_dump_json(exclude_unset=True))
+    rules = policy.get("network_policies", {})
+    for rule in rules.values():
+        rule["endpoints"] = [one for one in rule["endpoints"] if one["host"] in hosts]
+    added = [_endpoint(host) for host in sorted(hosts - known)]
+    if added:
+        rule = rules.setdefault(RULE, {"endpoints": []})
+        rule["endpoints"] += added
+    policy["network_policies"] = {name: rule for name, rule in rules.items() if rule["endpoints"]}
     return json.dumps(policy, indent=2)
 
 
-def _endpoints(networking: Limited | Unrestricted) -> list[dict[str, Any]]:
+def _hosts(networking: Limited | Unrestricted) -> set[str]:
     if isinstance(networking, Unrestricted):  # whether it is allowed, the action says
-        return [{"host": EVERY_HOST, "ports": list(WEB_PORTS)}]
+        return {EVERY_HOST}
     hosts = networking.allowed_hosts or ()
     if EVERY_HOST in hosts:
         raise Invalid(
@@ -195,7 +209,11 @@ def _endpoints(networking: Limited | Unrestricted) -> list[dict[str, Any]]:
             field="config.networking.allowed_hosts",
             hint=_("List single hosts, or give the type “unrestricted”."),
         )
-    return [{"host": host} for host in hosts]
+    return set(hosts)
+
+
+def _endpoint(host: str) -> dict[str, Any]:
+    return {"host": host, "ports": list(WEB_PORTS)} if host == EVERY_HOST else {"host": host}
 
 
 def _refuse_packages(packages: Packages) -> None:
@@ -311,7 +329,7 @@ class OneEnvironment(Door):
                 description=(body.description or "") if described else row.description,
                 upload_limit=row.upload_limit,
                 backend=backend_from(body.config, row.backend),
-                policy=policy_from(body.config, row.policy),
+                policy=policy_from(body.config, row.policy, worked=row.has_workers),
             )
             if body.metadata is not None:
                 metadata = merged(row.metadata, body.metadata)

@@ -21,10 +21,12 @@ from harness.policy import Verdict
 from harness.rules import Level, LevelledRule
 from live.items import Delta, OpenText
 from providers.table import KINDS
+from sandbox.policy import read_policy
 from tools_app.catalogue import all_tools
 from v1 import modelnames
 from v1.agents import config_from
 from v1.door import clean
+from v1.environments import Cloud, SelfHosted, policy_from
 from v1.mcptoolsets import McpServerBody
 from v1.metadata import merged
 from v1.paging import flag, page_of, time_window, values, whole_number
@@ -321,6 +323,48 @@ def test_a_shell_opens_no_way_around_rules_that_are_not_the_programs():
     careful = AgentConfig(tools=(ToolRule(tool="*"), asks))
     made = AgentConfig.model_validate({**careful.model_dump(), **narrowed([toolset], careful)})
     assert bash_asks(made)
+
+
+# --- environments ---------------------------------------------------------------------------------
+
+GUARDED = """
+version: 1
+resources: {memory_mb: 256}
+network_policies:
+  api:
+    name: Reading
+    endpoints:
+      - {host: api.example.org, ports: [8443], methods: [GET]}
+      - {host: files.example.org}
+"""
+
+
+def limited(*hosts: str) -> Cloud:
+    networking = {"type": "limited", "allowed_hosts": list(hosts)}
+    return Cloud.model_validate({"type": "cloud", "networking": networking})
+
+
+def test_hosts_that_are_written_back_as_they_were_read_keep_what_their_policy_says():
+    assert policy_from(limited("api.example.org", "files.example.org"), GUARDED) == GUARDED
+    wider = read_policy(policy_from(limited("api.example.org", "new.example.org"), GUARDED))
+    held = {one.host: (one.ports, one.methods) for one in wider.endpoints}
+    assert held == {
+        "api.example.org": ((8443,), ("GET",)),
+        "new.example.org": ((443,), ()),
+    }
+    assert wider.resources.memory_mb == 256
+    none = read_policy(policy_from(limited(), GUARDED))
+    assert (none.endpoints, none.resources.memory_mb) == ((), 256)
+
+
+def test_what_is_unrestricted_or_works_elsewhere_stays_as_it_is():
+    unrestricted = Cloud.model_validate({"type": "cloud", "networking": {"type": "unrestricted"}})
+    opened = policy_from(unrestricted, GUARDED)
+    assert read_policy(opened).unrestricted
+    assert policy_from(unrestricted, opened) == opened
+    elsewhere = SelfHosted(type="self_hosted")
+    assert policy_from(elsewhere, GUARDED, worked=True) == GUARDED
+    assert policy_from(elsewhere, GUARDED) == ""
 
 
 # --- parameters and pages -------------------------------------------------------------------------
