@@ -121,10 +121,8 @@ def _written(toolset: Toolset | None, config: AgentConfig) -> tuple[ToolRule, ..
     changed = {name for name, one in wanted.items() if one != _permission_of(name, before)}
     general = [rule for rule in before if _is_plain(rule, {EVERYTHING})]
     base = _strictest(general)
-    stays = not general or (
-        every in {base, _permission_of(EVERYTHING, before)}
-        and all(STRICTNESS[wanted[name]] >= STRICTNESS[base] for name in changed)
-    )
+    # It is about tools that this wire has no names for as well, so that it holds until it is said otherwise.
+    stays = not general or every in {base, _permission_of(EVERYTHING, before)}
     if not changed and stays:
         return tuple(before)
     if all(rule.permission == "always_allow" for rule in before):
@@ -199,8 +197,8 @@ def _others(
     every = said.get(EVERYTHING, "always_deny")
     if configs is None:
         return every, {}
-    read = {one["name"] for one in _further(before)}
-    of_all = EVERYTHING in said or EVERYTHING in read
+    read = {one["name"]: _permission_of(one["name"], before) for one in _further(before)}
+    of_all = every != read.get(EVERYTHING, "always_deny")
     return every, {
         name: said.get(name, every) for name in there if of_all or name in said or name in read
     }
@@ -265,7 +263,8 @@ def narrowed(
     """
     held = now or config
     if _is_as_read(tools, held, servers):
-        return held.model_dump(mode="json", include={"tools", "custom_tools", "mcp_servers"})
+        used = ["mcp_servers"] if config.mcp_servers or held.mcp_servers else []
+        return held.model_dump(mode="json", include={"tools", "custom_tools", *used})
     rules = to_rules(tools)
     names = [*NAMES.values(), *(name for name in all_tools() if name not in OURS)]
     added = [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.http import QueryDict
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 from pydantic import TypeAdapter
 
@@ -173,6 +173,7 @@ def read_by_a_client(config: AgentConfig) -> list[Any]:
 
 
 @given(AGENTS)
+@example(AgentConfig(tools=(ToolRule(tool="*"), ToolRule(tool="*_file", permission="always_ask"))))
 def test_an_agents_tools_written_back_as_they_were_read_change_nothing(config):
     tools = read_by_a_client(config)
     assert config_from({"tools": tools}, before=config) == config
