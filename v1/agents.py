@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.authentication import Caller
+from accounts.models import User
 from agents.actions import agents as actions
 from agents.actions.metadata import note_agent
 from agents.models import Agent, AgentVersion
@@ -140,9 +141,18 @@ class AgentPage(Page[AgentShape]):
 
 
 def configured(
-    agent: Agent, number: int, config: AgentConfig, conversation: Conversation | None = None
+    agent: Agent,
+    number: int,
+    config: AgentConfig,
+    conversation: Conversation | None = None,
+    reader: User | None = None,
 ) -> dict[str, Any]:
-    """`conversation`: as it is there."""
+    """`conversation`: as it is there. `reader`: who is told, where it is shared; of
+    somebody's private agent others get neither its instructions nor where its servers are."""
+    servers = mcptoolsets.servers_to_wire(agent, config, conversation)
+    if agent.private and reader is not None and agent.owner_id != reader.pk:
+        config = config.model_copy(update={"instructions": ""})
+        servers = [{**server, "url": ""} for server in servers]
     return {
         "id": agent.uid,
         "version": number,
@@ -154,19 +164,22 @@ def configured(
         ),
         "system": config.instructions or None,
         "tools": toolsets.to_wire(config),
-        "mcp_servers": mcptoolsets.servers_to_wire(agent, config, conversation),
+        "mcp_servers": servers,
         "skills": skilluses.to_wire(agent, config),
     }
 
 
 def session_agent(
-    version: AgentVersion, config: AgentConfig, conversation: Conversation | None = None
+    version: AgentVersion,
+    config: AgentConfig,
+    conversation: Conversation | None = None,
+    reader: User | None = None,
 ) -> dict[str, Any]:
-    """An agent as a session has it, with those it may call on in full."""
-    own = configured(version.agent, version.number, config, conversation)
+    """An agent as a session has it, with those it may call on in full. `reader` as for `configured`."""
+    own = configured(version.agent, version.number, config, conversation, reader)
 
     def show(member: AgentVersion) -> dict[str, Any]:
-        fields = configured(member.agent, member.number, member.config)
+        fields = configured(member.agent, member.number, member.config, reader=reader)
         return ThreadAgent(**fields).model_dump(mode="json")
 
     return {

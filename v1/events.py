@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scopes import require_scope
-from accounts.models import TokenScope
+from accounts.models import TokenScope, User
 from conversations.models import Conversation, Event
 from harness.events import AgentToolUse
 from programs.actions.sending import Decided, Input, send_events
@@ -87,7 +87,7 @@ class Events(Door):
         summary="List a session's events, oldest first",
     )
     def get(self, request: Request, uid: str) -> Response:
-        return Response(events_page(session_of(self.caller, uid), request))
+        return Response(events_page(session_of(self.caller, uid), request, self.caller.user))
 
     @operation(
         "sessions_events_send",
@@ -137,8 +137,8 @@ def _in_our_words(conversation: Conversation, value: Input) -> Input:
     return replace(value, answer=answer.model_copy(update={"edited_input": edited}))
 
 
-def events_page(conversation: Conversation, request: Any) -> dict[str, Any]:
-    """One page of a log, for the list of a session and for that of a thread."""
+def events_page(conversation: Conversation, request: Any, reader: User) -> dict[str, Any]:
+    """One page of a log, for the list of a session and for that of a thread, as `reader` may see it."""
     query = request.GET
     ours = wants_ours(request)
     rows = Event.objects.filter(
@@ -168,7 +168,7 @@ def events_page(conversation: Conversation, request: Any) -> dict[str, Any]:
     def show(found: Sequence[Event]) -> list[dict[str, Any]]:
         told: list[dict[str, Any]] = []
         for row in found:
-            events = wire_events_of(row, ours=ours, thread=thread)
+            events = wire_events_of(row, ours=ours, thread=thread, reader=reader)
             events = [one for one in events if not types or one["type"] in types]
             told += events if order == ASC else reversed(events)
         return told

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from accounts.models import User
 from conversations.models import Conversation, Event
 from harness.agentconfig import STORED, AgentConfig
 from harness.content import Block
@@ -98,16 +99,22 @@ class Thread:
 
 
 def wire_events(
-    rows: Iterable[Event], *, ours: bool = False, thread: Thread | None = None
+    rows: Iterable[Event], *, reader: User, ours: bool = False, thread: Thread | None = None
 ) -> list[Wire]:
     """Those of `rows` that the client is to see, in their order."""
-    return [event for row in rows for event in wire_events_of(row, ours=ours, thread=thread)]
+    return [
+        event
+        for row in rows
+        for event in wire_events_of(row, reader=reader, ours=ours, thread=thread)
+    ]
 
 
-def wire_events_of(row: Event, *, ours: bool = False, thread: Thread | None = None) -> list[Wire]:
+def wire_events_of(
+    row: Event, *, reader: User, ours: bool = False, thread: Thread | None = None
+) -> list[Wire]:
     """What one row is to the client, which of a session's threads may be several events. The last of them has
     the row's number, so that whoever comes back has had all or is given all again."""
-    event = wire_event(row, ours=ours, thread=thread)
+    event = wire_event(row, ours=ours, thread=thread, reader=reader)
     shown = [event] if event is not None else []
     if thread is not None or row.type not in PUBLISHED:
         return shown
@@ -127,8 +134,14 @@ def wire_events_of(row: Event, *, ours: bool = False, thread: Thread | None = No
     return [*shown[:-1], {**shown[-1], "x_seq": row.seq}] if shown else []
 
 
-def wire_event(row: Event, *, ours: bool = False, thread: Thread | None = None) -> Wire | None:
-    """None for what is not for this client."""
+def wire_event(
+    row: Event,
+    *,
+    ours: bool = False,
+    thread: Thread | None = None,
+    reader: User | None = None,
+) -> Wire | None:
+    """None for what is not for this client. `reader` as for `agents.configured`."""
     if not ours and _waits_below(row.value):
         return None
     body = _body(row.value, ours)
@@ -147,7 +160,7 @@ def wire_event(row: Event, *, ours: bool = False, thread: Thread | None = None) 
         shown["processed_at"] = timestamp(row.processed_at or row.created_at)
         return {**shown, "x_seq": row.seq}
     if isinstance(row.value, SessionUpdated) and row.value.overrides:
-        shown["agent"] = _agent_after(row, row.value)
+        shown["agent"] = _agent_after(row, row.value, reader)
     if isinstance(row.value, SessionStatusIdle) and isinstance(
         row.value.stop_reason, RequiresAction
     ):
@@ -159,14 +172,16 @@ def wire_event(row: Event, *, ours: bool = False, thread: Thread | None = None) 
     return shown
 
 
-def _agent_after(row: Event, event: SessionUpdated) -> Wire:
+def _agent_after(row: Event, event: SessionUpdated, reader: User | None) -> Wire:
     """The whole of the session's agent as it was from this event on. What else a session overrides
     never changes after its beginning."""
     conversation = row.conversation
     version = conversation.agent_version
     fields = {**version.stored_config, **conversation.overrides, **event.overrides}
     config = AgentConfig.model_validate(fields, context=STORED)
-    return ConfiguredAgent.model_validate(session_agent(version, config, conversation)).wire()
+    return ConfiguredAgent.model_validate(
+        session_agent(version, config, conversation, reader)
+    ).wire()
 
 
 def _for_people(calls: Sequence[str]) -> list[str]:

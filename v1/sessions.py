@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from django.db import transaction
@@ -220,9 +221,8 @@ class Sessions(Door):
             rows = rows.filter(having(statuses))
         order = choice(query, "order", (ASC, DESC), DESC)
         about = describe("sessions", query)
-        return Response(
-            page_of(rows, query, about=about, show=session_shapes, order=order, both_ways=True)
-        )
+        show = partial(session_shapes, reader=self.caller.user)
+        return Response(page_of(rows, query, about=about, show=show, order=order, both_ways=True))
 
     @operation(
         "sessions_create",
@@ -321,7 +321,7 @@ class Sessions(Door):
                     uses=[use.name for use in conversation.config.mcp_servers],
                     looked=looked,
                 )
-        return session_shape(find_session(self.caller, conversation.uid))
+        return session_shape(find_session(self.caller, conversation.uid), self.caller.user)
 
 
 def overrides_from(wanted: AgentWithOverrides, config: Any) -> dict[str, Any]:
@@ -364,7 +364,7 @@ class OneSession(Door):
 
     @operation("sessions_retrieve", tag="sessions", response=SessionShape, summary="Read a session")
     def get(self, request: Request, uid: str) -> Response:
-        return Response(session_shape(find_session(self.caller, uid)))
+        return Response(session_shape(find_session(self.caller, uid), self.caller.user))
 
     @operation(
         "sessions_update",
@@ -425,7 +425,7 @@ class OneSession(Door):
                     conversation=row,
                     limit=body.budget.units if body.budget else None,
                 )
-        return Response(session_shape(find_session(self.caller, uid)))
+        return Response(session_shape(find_session(self.caller, uid), self.caller.user))
 
     def _look_ahead(self, row: Conversation, servers: Sequence[McpServerBody]) -> dict[str, Looked]:
         there = set(McpServer.objects.filter(conversation=row).values_list("name", "url"))
@@ -464,7 +464,7 @@ class WakeSession(Door):
     def post(self, request: Request, uid: str) -> Response:
         row = find_session(self.caller, uid)
         wake_session(actor=self.caller.user, conversation=row)
-        return Response(session_shape(row))
+        return Response(session_shape(row, self.caller.user))
 
 
 class SetAsideBody(Body):
@@ -487,7 +487,7 @@ class SetAside(Door):
         row = find_session(self.caller, uid)
         body = body_of(request, SetAsideBody)
         set_aside(actor=self.caller.user, conversation=row, event_uid=body.event_id)
-        return Response(session_shape(find_session(self.caller, uid)))
+        return Response(session_shape(find_session(self.caller, uid), self.caller.user))
 
 
 class BranchBody(Body):
@@ -522,7 +522,7 @@ class Branch(Door):
             model=body.model,
             files=body.files,
         )
-        return Response(session_shape(find_session(self.caller, uid)))
+        return Response(session_shape(find_session(self.caller, uid), self.caller.user))
 
 
 class ForkBody(Body):
@@ -552,7 +552,7 @@ class Fork(Door):
             event_uid=body.event_id,
             title=body.title,
         )
-        return Response(session_shape(find_session(self.caller, fork.uid)))
+        return Response(session_shape(find_session(self.caller, fork.uid), self.caller.user))
 
 
 class ArchiveSession(Door):
@@ -568,4 +568,4 @@ class ArchiveSession(Door):
         row = find_session(self.caller, uid)
         require_at_rest(row)
         archive_conversation(actor=self.caller.user, conversation=row, archived=True)
-        return Response(session_shape(find_session(self.caller, uid)))
+        return Response(session_shape(find_session(self.caller, uid), self.caller.user))

@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from pydantic import Field as PydanticField
 
+from accounts.models import User
 from conversations.models import Conversation, FileResource, Run, SessionVault
 from conversations.outcomes import Standing, outcomes_of
 from conversations.sandboxing import session_root
@@ -186,13 +187,14 @@ def figures_of(rows: Sequence[Conversation]) -> Figures:
     return figures
 
 
-def session_shapes(rows: Sequence[Conversation]) -> list[dict[str, Any]]:
+def session_shapes(rows: Sequence[Conversation], reader: User) -> list[dict[str, Any]]:
+    """As `reader` may see them."""
     figures = figures_of(rows)
-    return [_shape(row, figures) for row in rows]
+    return [_shape(row, figures, reader) for row in rows]
 
 
-def session_shape(row: Conversation) -> dict[str, Any]:
-    return session_shapes([row])[0]
+def session_shape(row: Conversation, reader: User) -> dict[str, Any]:
+    return session_shapes([row], reader)[0]
 
 
 def status_of(row: Conversation, figures: Figures) -> str:
@@ -207,18 +209,20 @@ def status_of(row: Conversation, figures: Figures) -> str:
     return "running" if row.is_about_to_start else str(row.status)
 
 
-def agent_of(row: Conversation) -> dict[str, Any]:
+def agent_of(row: Conversation, reader: User) -> dict[str, Any]:
     version = row.agent_version
-    return {"type": "agent", **configured(version.agent, version.number, row.config, row)}
+    return {"type": "agent", **configured(version.agent, version.number, row.config, row, reader)}
 
 
-def _shape(row: Conversation, figures: Figures) -> dict[str, Any]:
+def _shape(row: Conversation, figures: Figures, reader: User) -> dict[str, Any]:
     ended = row.active_at if row.archived_at else timezone.now()
     return SessionShape(
         id=row.uid,
         status=status_of(row, figures),
         title=row.title or None,
-        agent=ConfiguredAgent.model_validate(session_agent(row.agent_version, row.config, row)),
+        agent=ConfiguredAgent.model_validate(
+            session_agent(row.agent_version, row.config, row, reader)
+        ),
         environment_id=row.environment.uid,
         resources=[
             *resource_shapes(row, figures.resources.get(row.pk, [])),

@@ -70,7 +70,7 @@ class Following:
             return News((), after, over={**deleted(), "processed_at": timestamp(timezone.now())})
         rows = list(Event.objects.filter(conversation=self.pk).after(after)[:AT_ONCE])
         seq = rows[-1].seq if rows else after
-        events = wire_events(rows, ours=self.ours, thread=self.thread)
+        events = wire_events(rows, ours=self.ours, thread=self.thread, reader=caller.user)
         return News(events, seq, more=len(rows) == AT_ONCE)
 
 

@@ -12,6 +12,7 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.models import User
 from conversations.actions.conversations import archive_conversation
 from conversations.models import Conversation
 from harness.errors import Invalid
@@ -89,18 +90,23 @@ def threads_of(session: Conversation) -> QuerySet[Conversation]:
     return with_all(Conversation.objects.filter(pk__in=found))
 
 
-def thread_shapes(session: Conversation, rows: Sequence[Conversation]) -> list[dict[str, Any]]:
+def thread_shapes(
+    session: Conversation, rows: Sequence[Conversation], reader: User
+) -> list[dict[str, Any]]:
+    """As `reader` may see them."""
     figures = figures_of(rows)
-    return [_shape(session, row, figures) for row in rows]
+    return [_shape(session, row, figures, reader) for row in rows]
 
 
-def _shape(session: Conversation, row: Conversation, figures: Figures) -> dict[str, Any]:
+def _shape(
+    session: Conversation, row: Conversation, figures: Figures, reader: User
+) -> dict[str, Any]:
     parent = row.parent if row.pk != session.pk else None
     return ThreadShape(
         id=thread_id(row.uid),
         session_id=session.uid,
         parent_thread_id=thread_id(parent.uid) if parent else None,
-        agent=_agent(row, figures),
+        agent=_agent(row, figures, reader),
         status=status_of(row, figures),
         stats=Stats(
             active_seconds=figures.active.get(row.pk, 0.0),
@@ -113,11 +119,13 @@ def _shape(session: Conversation, row: Conversation, figures: Figures) -> dict[s
     ).wire()
 
 
-def _agent(row: Conversation, figures: Figures) -> ThreadAgent | InlineAgent | AdvisorAgent:
+def _agent(
+    row: Conversation, figures: Figures, reader: User
+) -> ThreadAgent | InlineAgent | AdvisorAgent:
     asked = figures.called.get(row.pk)
     if asked is not None and kind_of(asked) is ADVISOR:
         return AdvisorAgent(model=modelnames.to_wire(row.config.provider, row.config.model))
-    fields = agent_of(row)
+    fields = agent_of(row, reader)
     if asked is not None and asked.inline:
         bare = {name: fields[name] for name in InlineAgent.model_fields if name in fields}
         return InlineAgent.model_validate(
@@ -148,7 +156,7 @@ class Threads(Door):
         about = describe(f"threads of {session.uid}", query)
 
         def show(found: Sequence[Conversation]) -> list[dict[str, Any]]:
-            return thread_shapes(session, found)
+            return thread_shapes(session, found, self.caller.user)
 
         return Response(
             page_of(rows, query, about=about, show=show, most=MOST, usual=MOST, order=ASC)
@@ -163,7 +171,7 @@ class OneThread(Door):
     )
     def get(self, request: Request, uid: str, thread: str) -> Response:
         session = session_of(self.caller, uid)
-        return Response(_one(session, thread_of(session, thread)))
+        return Response(_one(session, thread_of(session, thread), self.caller.user))
 
 
 class ArchiveThread(Door):
@@ -186,7 +194,7 @@ class ArchiveThread(Door):
             )
         require_at_rest(row)
         archive_conversation(actor=self.caller.user, conversation=row, archived=True)
-        return Response(_one(session, row))
+        return Response(_one(session, row, self.caller.user))
 
 
 class ThreadEvents(Door):
@@ -207,8 +215,9 @@ class ThreadEvents(Door):
     )
     def get(self, request: Request, uid: str, thread: str) -> Response:
         session = session_of(self.caller, uid)
-        return Response(events_page(thread_of(session, thread), request))
+        return Response(events_page(thread_of(session, thread), request, self.caller.user))
 
 
-def _one(session: Conversation, row: Conversation) -> dict[str, Any]:
-    return thread_shapes(session, list(with_all(Conversation.objects.filter(pk=row.pk))))[0]
+def _one(session: Conversation, row: Conversation, reader: User) -> dict[str, Any]:
+    rows = list(with_all(Conversation.objects.filter(pk=row.pk)))
+    return thread_shapes(session, rows, reader)[0]

@@ -110,7 +110,7 @@ class ItemSession(_OfItem):
         item = self.item(uid)
         require_lease(item)
         row = with_all(Conversation.objects.filter(pk=item.conversation_id)).get()
-        return Response(session_shape(row))
+        return Response(session_shape(row, row.owner))
 
 
 class ItemEvents(_OfItem):

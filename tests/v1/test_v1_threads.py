@@ -13,7 +13,9 @@ from django.test import Client, RequestFactory
 from pydantic import TypeAdapter
 
 from accounts.actions.tokens import create_token
-from accounts.models import TokenScope
+from accounts.models import TokenScope, User
+from agents.actions.own import make_own_agent
+from agents.narrowing import Wishes
 from conversations.actions.conversations import create_conversation
 from conversations.actions.sharing import share_conversation, unshare_conversation
 from conversations.log import append
@@ -23,6 +25,7 @@ from harness.events import (
     SessionStatusIdle,
     SessionStatusRunning,
     SessionStatusTerminated,
+    SessionUpdated,
 )
 from harness.history import Entry
 from v1.streams import Following
@@ -162,6 +165,44 @@ def test_who_reads_a_session_reads_and_follows_its_threads_until_the_share_ends(
     unshare_conversation(actor=alice, conversation=session, share_uid=share.uid)
     ended = following.read(0)
     assert (ended.events, ended.over["type"]) == ((), "session.deleted")
+
+
+def test_who_reads_a_session_is_not_told_what_somebodys_private_agent_is_told(
+    alice, bob, acme, environment, still_engine, make_agent
+):
+    """As nowhere else; the owner reads it back."""
+    mine = make_own_agent(
+        actor=alice,
+        organisation=acme,
+        base=make_agent("base"),
+        name="Mine",
+        description="",
+        wishes=Wishes(instructions="A secret of mine."),
+    )
+    session = create_conversation(
+        actor=alice, organisation=acme, agent=mine, environment=environment
+    )
+    below = create_conversation(
+        actor=alice, organisation=acme, agent=mine, environment=environment, parent=session
+    )
+    share_conversation(actor=alice, conversation=session, user_uid=bob.uid, role="viewer")
+    append(session.pk, [Entry.of(SessionUpdated(overrides={"custom_tools": []}))])
+
+    def told(person: User) -> str:
+        scopes = [TokenScope.CONVERSATIONS_READ]
+        issued = create_token(actor=person, organisation=acme, name="t", scopes=scopes)
+        address = f"/v1/sessions/{session.uid}"
+        thread = f"{address}/threads/{thread_id(below.uid)}"
+        reading = Client(headers={"x-api-key": issued.secret})
+        addresses = (address, f"{address}/threads", thread, f"{address}/events")
+        answers = [reading.get(each) for each in addresses]
+        assert {answer.status_code for answer in answers} == {200}
+        request = RequestFactory().get(address, headers={"x-api-key": issued.secret})
+        followed = [str(Following(request, session.uid).read(0).events)]
+        return "".join([*(answer.content.decode() for answer in answers), *followed])
+
+    assert told(alice).count("A secret of mine.") >= 5
+    assert "secret" not in told(bob)
 
 
 def test_mallory_finds_no_threads_of_alices_session(mallory, elsewhere, family):
