@@ -12,7 +12,6 @@ from typing import Any
 
 import django
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.sessions import CookieMiddleware
 from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentsite.settings")
@@ -21,6 +20,7 @@ django.setup(set_prefix=False)
 # All need the apps that the line above made ready.
 from agentsite.bodies import Bodies  # noqa: E402
 from agentsite.checks import refuse_unsafe_start  # noqa: E402
+from agentsite.cookies import Cookies  # noqa: E402
 from agentsite.logs import RequestIds  # noqa: E402
 from agentsite.origins import OriginGuard  # noqa: E402
 from agentsite.pages import Pages  # noqa: E402
@@ -58,11 +58,9 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
 
 application = ProtocolTypeRouter(
     {
-        "http": TrueClient(RequestIds(Bodies(Probes(Pages())))),
+        "http": TrueClient(RequestIds(Cookies(Bodies(Probes(Pages()))))),
         # Whose session a cookie names is asked by the sockets themselves, each time anew.
-        "websocket": TrueClient(
-            RequestIds(OriginGuard(CookieMiddleware(URLRouter(websocket_urlpatterns))))
-        ),
+        "websocket": TrueClient(RequestIds(OriginGuard(Cookies(URLRouter(websocket_urlpatterns))))),
         "lifespan": lifespan,
     }
 )

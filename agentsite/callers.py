@@ -10,11 +10,12 @@ from hashlib import sha256
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, parse_cookie
+from django.http import HttpRequest
 from django.utils.functional import LazyObject
 
 from accounts.models import User
 from accounts.persons import whose_place
+from agentsite.cookies import cookies_in
 from agentsite.logs import Scope
 
 REMEMBERED = 10_000
@@ -54,12 +55,9 @@ def person_of(request: HttpRequest) -> int | None:
 
 def _digest(scope: Scope) -> bytes:
     shown = sha256()
-    cookies: list[bytes] = []
     for name, value in scope["headers"]:
-        if name == b"cookie":
-            cookies.append(value)
-        elif name in {b"authorization", b"x-api-key"}:
+        if name in {b"authorization", b"x-api-key"}:
             shown.update(b"%s %d %s\n" % (name, len(value), value))
-    given = parse_cookie(b"; ".join(cookies).decode("latin-1"))
+    given = cookies_in(scope["headers"])
     shown.update(given.get(settings.SESSION_COOKIE_NAME, "").encode("latin-1"))
     return shown.digest()

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.conf import settings
-from django.http import parse_cookie
 from django.views.decorators.debug import sensitive_variables
 from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.api.authentication import presented_secret
 from accounts.sessions import user_of_session
+from agentsite.cookies import cookies_in
 from mcpclients.callers import caller_at_mcp
 from schedules.mailhook import shows_secret
 from v1.workers import worker_with
@@ -42,5 +42,4 @@ def is_known(headers: Headers) -> bool:
             return worker_with(secret) is not None or caller_at_mcp(secret) is not None
         except AuthenticationFailed:
             return False
-    cookies = parse_cookie(given.get("Cookie", ""))
-    return user_of_session(cookies.get(settings.SESSION_COOKIE_NAME)) is not None
+    return user_of_session(cookies_in(headers).get(settings.SESSION_COOKIE_NAME)) is not None

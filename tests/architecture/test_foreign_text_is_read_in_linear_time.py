@@ -125,6 +125,17 @@ _NORMALIZING = {
     "django.utils.encoding": {"punycode": "idna"},
     "idna": dict.fromkeys(("encode", "decode", "alabel", "ulabel", "uts46_remap"), "idna"),
 }
+
+_READING_COOKIES = {
+    "django.http": {"parse_cookie", "SimpleCookie"},
+    "django.http.cookie": {"parse_cookie", "SimpleCookie"},
+    "channels.sessions": {"CookieMiddleware", "SessionMiddlewareStack"},
+    "channels.auth": {"AuthMiddlewareStack"},
+    "http.cookies": {"SimpleCookie", "BaseCookie"},
+}
+"""What reads cookies by Python's own reader, which takes the square of an escaped value. `agentsite.cookies`
+reads them, and hands no such value on to Django."""
+
 _CODECS = frozenset({"idna", "punycode"})
 
 
@@ -268,6 +279,19 @@ def test_what_normalizes_a_text_is_called_where_the_text_is_bounded():
 )
 def test_the_judge_finds_what_normalizes(source):
     assert list(_normalizing_calls(ast.parse(source)))
+
+
+def test_cookies_are_read_by_one_module():
+    """No exceptions: what Django reads by itself went through there before."""
+    found = {
+        (path.as_posix(), one.name)
+        for path in MODULES
+        for node in nodes_of(path)
+        if isinstance(node, ast.ImportFrom) and node.module in _READING_COOKIES
+        for one in node.names
+        if one.name in _READING_COOKIES[node.module]
+    }
+    assert found == set()
 
 
 def test_templates_cut_a_text_before_it_is_normalized():
