@@ -5,7 +5,6 @@ Pure data in, pure data out; the admin draws it.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from harness.agentconfig import AgentConfig
 from harness.patterns import When
+from reading.matching import matched
 from tools_app.diffs import MATCHED_LINES
 
 from .agentforms import INHERIT, ROLES, to_fields
@@ -173,11 +173,11 @@ def _change(name: str, before: str, after: str) -> Change:
 def lines_between(before: str, after: str) -> Iterator[Line]:
     """What differs between two texts, with three lines around each place."""
     old, new = before.split("\n"), after.split("\n")
-    if max(len(old), len(new)) > MATCHED_LINES:  # the matcher takes quadratic time
+    matcher = matched(old, new) if max(len(old), len(new)) <= MATCHED_LINES else None
+    if matcher is None:
         yield from (Line("removed", text) for text in old)
         yield from (Line("added", text) for text in new)
         return
-    matcher = difflib.SequenceMatcher(None, old, new)
     for number, group in enumerate(matcher.get_grouped_opcodes(3)):
         if number:
             yield Line("gap", "")

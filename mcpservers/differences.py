@@ -4,10 +4,10 @@ became of their calls.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reading.matching import matched
 from reading.unseen import visible
 from tools_app.diffs import MATCHED_LINES
 
@@ -64,10 +64,11 @@ def _shown(server: McpServer, row: McpTool, calls: Counted) -> Shown:
 
 def _compared(before: str, now: str) -> list[Line]:
     old, new = visible(before).split("\n"), visible(now).split("\n")
-    if max(len(old), len(new)) > MATCHED_LINES:  # the matcher takes quadratic time
+    matcher = matched(old, new) if max(len(old), len(new)) <= MATCHED_LINES else None
+    if matcher is None:
         return [*(("removed", text) for text in old), *(("added", text) for text in new)]
     found: list[Line] = []
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new).get_opcodes():
+    for tag, a, b, c, d in matcher.get_opcodes():
         if tag == "equal":
             found += [("same", text) for text in old[a:b]]
             continue

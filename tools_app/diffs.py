@@ -1,15 +1,15 @@
 """The change of one file as a unified diff for people, in bounded time and size.
 
-Python's matcher takes quadratic time on long, repetitive texts; past a size the changed middle is
+Past a size, and where matching its lines would take too long (`reading.matching`), the changed middle is
 shown as one block removed and one block added, which is also a correct diff.
 """
 
 from __future__ import annotations
 
-import difflib
 from itertools import takewhile
 
 from harness.events import DiffDisplay
+from reading.matching import STEPS, matched
 
 CONTEXT = 3
 """Unchanged lines around a change, as diffs usually have."""
@@ -20,12 +20,18 @@ SHOWN_CHARACTERS = 60_000
 
 
 def diff_of(
-    path: str, before: str, after: str, *, created: bool = False, matched: int = MATCHED_LINES
+    path: str,
+    before: str,
+    after: str,
+    *,
+    created: bool = False,
+    most: int = MATCHED_LINES,
+    steps: int = STEPS,
 ) -> DiffDisplay:
     """What `after` changes of `before`. The counts are those of the whole diff, also when cut. More
-    changed lines than `matched` are one block."""
+    changed lines than `most`, or such as take more than `steps`, are one block."""
     old, new = _lines(before), _lines(after)
-    lines = _matched(old, new) if _matchable(old, new, matched) else _as_one_block(old, new)
+    lines = _matched(old, new, steps) if _matchable(old, new, most) else _as_one_block(old, new)
     added = sum(line.startswith("+") for line in lines)
     removed = sum(line.startswith("-") for line in lines)
     return DiffDisplay(
@@ -45,18 +51,20 @@ def _common(old: list[str], new: list[str]) -> tuple[int, int]:
     return start, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
 
 
-def _matchable(old: list[str], new: list[str], matched: int) -> bool:
+def _matchable(old: list[str], new: list[str], most: int) -> bool:
     start, end = _common(old, new)
-    return max(len(old), len(new)) - start - end <= matched
+    return max(len(old), len(new)) - start - end <= most
 
 
-def _matched(old: list[str], new: list[str]) -> list[str]:
+def _matched(old: list[str], new: list[str], steps: int) -> list[str]:
     start, end = _common(old, new)
     first = max(0, start - CONTEXT)
     # Only the middle is given to the matcher; its line numbers are then moved to where it stands.
     old_middle = old[first : len(old) - max(0, end - CONTEXT)]
     new_middle = new[first : len(new) - max(0, end - CONTEXT)]
-    matcher = difflib.SequenceMatcher(None, old_middle, new_middle)
+    matcher = matched(old_middle, new_middle, steps=steps)
+    if matcher is None:
+        return _as_one_block(old, new)
     lines: list[str] = []
     for group in matcher.get_grouped_opcodes(CONTEXT):
         lines.append(

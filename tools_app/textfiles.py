@@ -74,19 +74,22 @@ def language_of(path: str) -> str:
     return str(lexer.aliases[0]) if lexer is not None and lexer.aliases else "text"
 
 
-def find_all(text: str, wanted: str) -> list[int]:
-    """Every offset at which `wanted` stands, overlapping ones too; line ends compare as equal."""
+def find_first(text: str, wanted: str, most: int = 2) -> list[int]:
+    """The first offsets at which `wanted` stands, overlapping ones too; line ends compare as equal.
+
+    In a text that repeats itself each one costs as much as comparing the whole: so few are looked for.
+    """
     text, wanted = _with_plain_ends(text), _with_plain_ends(wanted)
-    offsets = []
+    offsets: list[int] = []
     at = text.find(wanted)
-    while at >= 0:
+    while at >= 0 and len(offsets) < most:
         offsets.append(at)
         at = text.find(wanted, at + 1)
     return offsets
 
 
 def replace_at(text: str, at: int, old: str, new: str) -> str:
-    """`text` with `old`, found at `at` by `find_all`, replaced literally by `new`.
+    """`text` with `old`, found at `at` by `find_first`, replaced literally by `new`.
 
     The rest stays byte for byte; line ends of `new` become those that the text mostly has.
     """

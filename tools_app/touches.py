@@ -1,9 +1,10 @@
 """What a call would touch, told before it runs: diffs, a command with its directory, a host.
 
-For people's eyes; no rule judges by it, and what cannot be told is left out. An app that offers a tool whose
-arguments only name what it acts on tells here what that is (`tell_with`), for every place that shows the
-question. Who asks keeps what was told (`keep_with`), and the tool refuses to act on anything else
-(`require_as_told`): so a yes holds for what was seen, and for nothing that took its place meanwhile.
+For people's eyes; no rule judges by it, and what cannot be told is left out. It is told while the log is
+locked: what would take long is not told. An app that offers a tool whose arguments only name what it acts on
+tells here what that is (`tell_with`), for every place that shows the question. Who asks keeps what was told
+(`keep_with`), and the tool refuses to act on anything else (`require_as_told`): so a yes holds for what was
+seen, and for nothing that took its place meanwhile.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from harness.errors import AgentError, ToolError
+from harness.errors import AgentError, TooLarge, ToolError
 from harness.events import DiffDisplay
 from reading.hostnames import LONGEST_ADDRESS, split_address
 from reading.unseen import visible
 from tools_app.diffs import diff_of
-from tools_app.textfiles import decode, find_all, replace_at
+from tools_app.textfiles import decode, find_first, replace_at
 from tools_app.workspace import Workspace, workspace_for
 
 logger = logging.getLogger(__name__)
 
 LARGEST = 200_000
-"""Bytes of a file up to which a change of it is shown beforehand."""
-MATCHED = 400
-"""Changed lines of `changed_texts` up to which single ones are matched."""
+"""Bytes of a file up to which a change of it is shown beforehand; a longer one is not read."""
+STEPS = 50_000
+"""For matching lines: some milliseconds."""
 MOST_LINES = 2_000
 """Lines of a change that people are shown, as `rendering.diff` has them in one table."""
 COMMANDS = ("bash", "background_run")
@@ -89,7 +90,7 @@ def changed_text(path: str, before: str | None, after: str | None) -> DiffDispla
     if not (old.endswith("\n") or new.endswith("\n")):
         # Neither has one at its end, so that is no change.
         old, new = f"{old}\n" if old else "", f"{new}\n" if new else ""
-    return diff_of(path, old, new, created=before is None, matched=MATCHED)
+    return diff_of(path, old, new, created=before is None, steps=STEPS)
 
 
 def told_of(
@@ -218,25 +219,33 @@ def touched_by(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> di
 
 def _change(root: Path, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
     path = str(given.get("path", ""))
-    before = _text(Workspace(root), path)
+    unshown = {"kind": "path", "path": path}
+    if sum(len(value) for value in given.values() if isinstance(value, str)) > 2 * LARGEST:
+        return unshown
+    try:
+        before = _text(Workspace(root), path)
+    except TooLarge:
+        return unshown
     if tool == "write_file":
         after = str(given.get("content", ""))
     else:
         old, new = str(given.get("old_text", "")), str(given.get("new_text", ""))
-        places = find_all(before, old) if before is not None and old else []
+        places = find_first(before, old) if before is not None and old else []
         if before is None or len(places) != 1:
-            return {"kind": "path", "path": path}
+            return unshown
         after = replace_at(before, places[0], old, new)
-    if (before is not None and len(before) > LARGEST) or len(after) > LARGEST:
-        return {"kind": "path", "path": path}
-    shown = diff_of(path, before or "", after, created=before is None)
+    if len(after) > LARGEST:
+        return unshown
+    shown = diff_of(path, before or "", after, created=before is None, steps=STEPS)
     return {"kind": "diff", **shown.model_dump(exclude={"type"})}
 
 
 def _text(workspace: Workspace, path: str) -> str | None:
-    """None: there is no such file. Bytes that are no text count as an empty one."""
+    """None: there is no such file. Bytes that are no text count as an empty one. Raises `TooLarge`."""
     try:
-        found = decode(workspace.read_bytes(path))
+        found = decode(workspace.read_bytes(path, LARGEST))
+    except TooLarge:
+        raise
     except AgentError:
         return None
     return found.text if found else ""

@@ -66,7 +66,7 @@ def proposed_by(name: str, given: Mapping[str, Any]) -> Diff | None:
         before, after = f"{before}\n", f"{after}\n" if after else ""
     if not _is_shown_whole(before, after):
         return None
-    change = diff_of(path, before, after, matched=MATCHED)
+    change = diff_of(path, before, after, most=MATCHED)
     return diff_from(change, replaces=name == "write_file")
 
 

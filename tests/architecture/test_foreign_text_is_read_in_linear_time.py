@@ -43,9 +43,7 @@ DEAR_LIBRARIES = {
     "difflib": {
         "wire/parameters.py": "a shortened name among a few",
         "harness/faults.py": "a name among a few",
-        "tools_app/diffs.py": "past a number of lines one block is shown",
-        "agents/versiondiff.py": "past the same number all lines are shown",
-        "mcpservers/differences.py": "so here",
+        "reading/matching.py": "counts its steps",
     },
     "pygments": {"tools_app/textfiles.py": "asks for a lexer by a file's name and runs none"},
     "jsonschema": {"harness/schemas.py": "", "harness/schemachecks.py": "pays for every step"},

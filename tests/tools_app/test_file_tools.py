@@ -166,13 +166,13 @@ async def test_none_and_several_places_are_different_errors(root, call):
     assert none.is_error
     assert several.is_error
     assert "does not occur" in said(none)
-    assert "occurs 3 times" in said(several)
+    assert "occurs more than once" in said(several)
     assert (root / "a.txt").read_text() == "ab ab ab"
 
 
 async def test_overlapping_places_are_several(root, call):
     (root / "a.txt").write_text("aaa")
-    assert "2 times" in said(await call("edit_file", path="a.txt", old_text="aa", new_text="b"))
+    assert "more than once" in said(await call("edit_file", path="a.txt", old_text="aa", new_text="b"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools_app.textfiles import decode, find_all, language_of, lines_of, replace_at
+from tools_app.textfiles import decode, find_first, language_of, lines_of, replace_at
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,21 @@ def test_lines_are_counted_as_an_editor_does():
     assert lines_of("a\u2028b\x0bc\n") == ["a\u2028b\x0bc"]
 
 
-def test_overlapping_places_are_all_found():
-    assert find_all("aaa", "aa") == [0, 1]
+def test_overlapping_places_are_found():
+    assert find_first("aaa", "aa") == [0, 1]
+
+
+def test_no_more_places_are_looked_for_than_tell_whether_it_is_one():
+    assert find_first("a" * 10_000, "a" * 5_000) == [0, 1]
+    assert find_first("ab" * 50, "ab", most=3) == [0, 2, 4]
 
 
 def test_line_ends_of_a_file_are_kept_where_it_is_edited():
     text = "one\r\ntwo\r\nthree\r\n"
-    (at,) = find_all(text, "two\nthree")
+    (at,) = find_first(text, "two\nthree")
     assert replace_at(text, at, "two\nthree", "2\n2½\n3") == "one\r\n2\r\n2½\r\n3\r\n"
     mixed = "a\r\nb\nc\n"
-    (at,) = find_all(mixed, "b\nc")
+    (at,) = find_first(mixed, "b\nc")
     assert replace_at(mixed, at, "b\nc", "x\ny") == "a\r\nx\ny\n"
 
 
@@ -85,7 +90,7 @@ PARTS = st.lists(st.sampled_from(["a", "b", "\n", "\r\n", "$", "\\1", "&"]), max
 @given(before=PARTS, old=PARTS.filter(bool), after=PARTS, new=PARTS)
 def test_a_replacement_changes_nothing_but_its_place(before, old, after, new):
     text = before + old + after
-    places = find_all(text, old)
+    places = find_first(text, old)
     assert places
     if len(places) == 1 and "\r" not in text + new:
         assert replace_at(text, places[0], old, new) == before + new + after

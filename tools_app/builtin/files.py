@@ -16,7 +16,7 @@ from tools_app.confinement import shown
 from tools_app.diffs import diff_of
 from tools_app.documents import NAMES, DocumentText, Unreadable, kind_of, text_of_document
 from tools_app.provenance import answered, named, write
-from tools_app.textfiles import TextFile, decode, find_all, lines_of, replace_at
+from tools_app.textfiles import TextFile, decode, find_first, lines_of, replace_at
 from tools_app.workspace import Entry, Workspace
 
 READ_CHARACTERS = 50_000
@@ -145,7 +145,7 @@ def edit_file(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     with workspace.exclusive() as lease:
         before = workspace.stat(path)
         file = _text_file(workspace, path)
-        places = find_all(file.text, old)
+        places = find_first(file.text, old)
         if not places:
             raise ToolError(
                 f"old_text does not occur in “{shown(path)}”.",
@@ -154,7 +154,7 @@ def edit_file(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
             )
         if len(places) > 1:
             raise ToolError(
-                f"old_text occurs {len(places)} times in “{shown(path)}”; it must be unique.",
+                f"old_text occurs more than once in “{shown(path)}”; it must be unique.",
                 hint="Include more of the lines around the one that is meant.",
             )
         changed = replace_at(file.text, places[0], old, new)
