@@ -2,7 +2,8 @@
 
 Names are looked up and judged at every connection, so one that changes its mind in between gains
 nothing. Redirects are not followed. Answers are bounded, each has one time to end in, and they are taken
-only as they are: one that is compressed may unfold to anything. Where the operator has set a proxy for
+only as they are: one that is compressed may unfold to anything, and by the character set that one names its
+text is decoded. Where the operator has set a proxy for
 everything, it decides where it connects to.
 """
 
@@ -19,6 +20,7 @@ import httpx2
 from net.addresses import parse_address
 from net.lookups import Judge, UnknownHost, judged_addresses
 from net.piecemeal import Piecemeal
+from reading.charsets import plain_type
 
 LOOK_UP_SECONDS = 10.0
 MOST_BYTES = 64 * 1024 * 1024
@@ -88,6 +90,8 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         if answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             await answer.aclose()
             raise httpx2.RemoteProtocolError("The answer is compressed, which was not asked for.")
+        if content_type := answer.headers.get("Content-Type"):
+            answer.headers["Content-Type"] = plain_type(content_type)
         assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - of this transport
         most = MOST_OF_A_REFUSAL if answer.status_code >= 400 else self._most
         answer.stream = _Bounded(answer.stream, most, end)

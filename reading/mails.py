@@ -6,7 +6,6 @@ themselves (RFC 3834), which must not be answered and must begin nothing, or two
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import re
 from collections.abc import Iterator
@@ -18,6 +17,8 @@ from email.message import Message
 from email.utils import getaddresses, parseaddr
 from html import unescape
 from typing import Any
+
+from reading.charsets import as_text, codec_of
 
 HEADER_LIMIT = 2_000
 """Characters of a header that are looked at."""
@@ -46,8 +47,6 @@ _NESTED = re.compile(rb"message/", re.IGNORECASE)
 _LOWER = str.maketrans({chr(sign): chr(sign + 32) for sign in range(ord("A"), ord("Z") + 1)})
 """What changes no length, as other letters in lower case do."""
 _SKIPPED = frozenset({"script", "style", "head", "title", "template"})
-_SLOW = frozenset({"punycode", "idna"})
-"""Of Python's character sets those that take the square of the length. No mail is written in them."""
 _BREAKING = frozenset({"p", "div", "br", "li", "tr", "h1", "h2", "h3", "h4", "blockquote", "pre"})
 
 
@@ -134,11 +133,11 @@ def _read(raw: bytes) -> Mail:
 
 
 class _Message(Message):
-    """One whose parameters (RFC 2231) name no slow character set: Python decodes them by itself."""
+    """One whose parameters (RFC 2231) name no odd character set: Python decodes them by itself."""
 
     def get_param(self, *given: Any, **named: Any) -> Any:
         found = super().get_param(*given, **named)
-        if isinstance(found, tuple) and _is_slow(found[0] or ""):
+        if isinstance(found, tuple) and not codec_of(found[0] or ""):
             return ("utf-8", *found[1:])
         return found
 
@@ -248,7 +247,7 @@ def _decoded(value: str) -> str:
     except (HeaderParseError, ValueError):
         return _plain(value)
     told = [
-        piece if isinstance(piece, str) else _as_text(piece, charset or "utf-8")
+        piece if isinstance(piece, str) else as_text(piece, charset or "")
         for piece, charset in pieces
     ]
     return _plain("".join(told))
@@ -333,20 +332,6 @@ def _name(part: Message, number: int, usual: str) -> str:
     return f"{number}-{name[-NAME_LIMIT:].strip(' .') or usual}"
 
 
-def _as_text(data: bytes, charset: str) -> str:
-    try:
-        return data.decode("utf-8" if _is_slow(charset) else charset, "replace")
-    except (LookupError, ValueError):
-        return data.decode("utf-8", "replace")
-
-
-def _is_slow(charset: str) -> bool:
-    try:
-        return codecs.lookup(charset).name in _SLOW
-    except (LookupError, ValueError):
-        return False
-
-
 def _text(parts: list[Message]) -> str:
     """All that is plain text; where nothing is, what a browser would show of the HTML."""
     shown = [part for part in parts if not _is_file(part)]
@@ -366,7 +351,7 @@ def _body(part: Message) -> str:
     data = part.get_payload(decode=True)
     charset = part.get_param("charset", "utf-8")
     held = data[: 4 * TEXT_LIMIT] if isinstance(data, bytes) else b""
-    return _as_text(held, charset if isinstance(charset, str) else "utf-8")
+    return as_text(held, charset if isinstance(charset, str) else "")
 
 
 def _text_of_html(text: str) -> str:

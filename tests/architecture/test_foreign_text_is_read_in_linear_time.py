@@ -92,7 +92,6 @@ DEAR_CALLS = {
     },
     "idna": {
         "reading/hostnames.py": "past 253 characters it is refused",
-        "reading/mails.py": "named among those that no mail is read by",
     },
     "urlsplit": {
         "reading/hostnames.py": "its host is bounded before",
@@ -290,6 +289,57 @@ def test_cookies_are_read_by_one_module():
         if one.name in _READING_COOKIES[node.module]
     }
     assert found == set()
+
+
+DECODERS = {
+    "reading/charsets.py": "of a list of those that take linear time",
+    "reading/wholetext.py": "UTF-8 and UTF-16 of our own",
+    "tools_app/textfiles.py": "by the marks of files, one of six",
+}
+"""Modules that decode by a character set which is no constant, and which those are."""
+
+
+def _decodes(node: ast.AST) -> bool:
+    """By a character set that is no constant: Python takes whatever it is called."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = ast.unparse(node.func)
+    given = [*node.args, *(each.value for each in node.keywords if each.arg == "encoding")]
+    if re.search(
+        r"(^|\.)(getincrementaldecoder|getdecoder|getreader|codecs\.(decode|lookup))$", called
+    ):
+        return not (given and isinstance(given[0], ast.Constant))
+    names = " ".join(ast.unparse(each) for each in given if not isinstance(each, ast.Constant))
+    if any(
+        each.arg == "encoding" and not isinstance(each.value, ast.Constant)
+        for each in node.keywords
+    ):
+        return called.endswith(".decode")
+    return called.endswith(".decode") and bool(re.search("charset|encoding|codec", names))
+
+
+def test_nothing_is_decoded_by_whatever_character_set_a_stranger_names():
+    found = {
+        path.as_posix()
+        for path in MODULES
+        if not path.as_posix().startswith(IN_A_PROCESS_OF_ITS_OWN)
+        and any(_decodes(node) for node in nodes_of(path))
+    }
+    assert found == set(DECODERS)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "data.decode(charset)",
+        "data.decode('utf-8' if odd else given.encoding, 'replace')",
+        "data.decode(encoding=found)",
+        "codecs.getincrementaldecoder(name)()",
+        "codecs.lookup(name)",
+    ],
+)
+def test_the_judge_finds_what_decodes_by_a_name(source):
+    assert any(_decodes(node) for node in ast.walk(ast.parse(source)))
 
 
 def test_templates_cut_a_text_before_it_is_normalized():

@@ -286,3 +286,23 @@ async def test_an_answer_in_the_smallest_pieces_keeps_nobody_else_waiting(answer
 
     async with server:
         assert await longest_stall(read) <= MOST_SECONDS
+
+
+@pytest.mark.parametrize("status", ["200 OK", "500 Broken"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "text/plain; charset=punycode",
+        "text/plain; charset*=utf-8''punycode",
+        "text/plain; charset=utf-7",
+    ],
+)
+async def test_an_answer_is_not_decoded_by_an_odd_character_set_that_it_names(
+    status: str, kind: str
+):
+    async with answering(status, "Mnchen-3ya+-", kind) as address:
+        timeout = httpx2.Timeout(PATIENCE)
+        async with guarded_client(Judge(""), timeout=timeout, seconds=PATIENCE) as client:
+            answer = await client.get(address)
+            assert answer.text == "Mnchen-3ya+-"
+            assert answer.headers["Content-Type"] == "text/plain"

@@ -172,7 +172,9 @@ async def test_none_and_several_places_are_different_errors(root, call):
 
 async def test_overlapping_places_are_several(root, call):
     (root / "a.txt").write_text("aaa")
-    assert "more than once" in said(await call("edit_file", path="a.txt", old_text="aa", new_text="b"))
+    assert "more than once" in said(
+        await call("edit_file", path="a.txt", old_text="aa", new_text="b")
+    )
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,33 @@ async def test_no_page_brings_half_a_character(world: World, call: Calling, body
     told(await call("web_fetch", url="http://site.example/")).encode()
 
 
+@pytest.mark.parametrize("odd", ["punycode", "utf-7", "unicode_escape", "raw_unicode_escape"])
+async def test_no_text_is_decoded_by_an_odd_character_set(world: World, call: Calling, odd: str):
+    body = b"Mnchen-3ya +- \\u0041"
+    declared = f'<?xml version="1.0" encoding="{odd}"?>'.encode() + body
+    world.answers["site.example/"] = http(body, kind=f"text/plain; charset={odd}")
+    world.answers["site.example/xml"] = http(declared, kind="text/xml")
+    for page in ("", "xml"):
+        text = told(await call("web_fetch", url=f"http://site.example/{page}"))
+        assert body.decode() in text
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ('<?xml version="1.0" encoding="iso-8859-1"?><a>Größe</a>'.encode("latin-1"), "text/xml"),
+        ("Größe".encode("utf-8-sig"), "text/plain; charset=latin-1"),
+        ("Größe".encode("utf-16"), "text/plain"),
+        ("Größe".encode(), "text/plain; charset=ascii"),
+    ],
+)
+async def test_what_a_text_says_of_itself_is_heeded(
+    world: World, call: Calling, body: bytes, kind: str
+):
+    world.answers["site.example/"] = http(body, kind=kind)
+    assert "Größe" in told(await call("web_fetch", url="http://site.example/"))
+
+
 @pytest.mark.parametrize(
     ("coding", "body"),
     [

@@ -7,12 +7,14 @@ they are taken apart in a process of its own (`tools_app.isolated`).
 from __future__ import annotations
 
 import base64
+import codecs
 import re
 from dataclasses import dataclass
 
 from bs4.dammit import UnicodeDammit
 
 from harness.errors import ToolError
+from reading.charsets import as_text, codec_of, strictly
 from tools_app.documents import Unreadable, clean, taken_apart, text_of_pdf
 from tools_app.web.client import Fetched
 
@@ -27,6 +29,17 @@ _TEXT = re.compile(
     r"text/[\w.+-]+"
     r"|application/([\w.-]+\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-ndjson|sql|graphql)"
     r"|application/(x-)?(yaml|javascript)|image/svg\+xml"
+)
+_XML = re.compile(rb"\s{0,9}<\?xml[^>]{1,99}encoding=[\"']([\w.:-]{1,40})[\"']")
+_FIRST_LINE = 200
+_LOOKED_AT = 16_384
+"""Bytes by which it is guessed in which character set others are that name none."""
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16: its mark begins with UTF-16's
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
 
@@ -56,17 +69,33 @@ def text_of_page(fetched: Fetched) -> PageText:
 
 def decoded(body: bytes, charset: str) -> str:
     """The text in the named character set, or in the one its bytes speak for."""
-    found = UnicodeDammit(body, [charset] if charset else [], is_html=False)
-    text = found.unicode_markup
-    if text is None:
-        text = body.decode("utf-8", "replace")
+    for name in (_marked(body), charset, _declared(body), "utf-8"):
+        text = strictly(body, name)
+        if text is not None:
+            break
+    else:
+        guessed = UnicodeDammit(body[:_LOOKED_AT], is_html=False).original_encoding or ""
+        text = strictly(body, guessed)
+        if text is None:
+            text = as_text(body, charset or guessed)
+    text = text.removeprefix("\ufeff")
     return text.replace("\r\n", "\n").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _marked(body: bytes) -> str:
+    return next((name for mark, name in _MARKS if body.startswith(mark)), "")
+
+
+def _declared(body: bytes) -> str:
+    """By XML, in its first line."""
+    found = _XML.match(body[:_FIRST_LINE])
+    return found[1].decode("ascii") if found else ""
 
 
 def _markdown(fetched: Fetched) -> PageText:
     asked = {
         "body": base64.b64encode(fetched.body[:HTML_BYTES]).decode(),
-        "charset": fetched.charset,
+        "charset": codec_of(fetched.charset),
         "address": fetched.address,
     }
     found = taken_apart("webpage", asked, HTML_SECONDS, "page")
