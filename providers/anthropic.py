@@ -47,6 +47,7 @@ from providers.wiretext import (
     parsed_event,
     whole_arguments,
 )
+from reading.foreignjson import NESTING
 from reading.growingtext import GrowingText
 from reading.wholetext import json_of, mended
 
@@ -82,6 +83,8 @@ _LULL = Lull()
 _ADDRESS = "https://api.anthropic.com"
 """Said to the SDK, which would go by a variable of this process otherwise: with anybody's key."""
 _CONNECT_SECONDS = 10.0
+_SHORT = 16_384
+"""Characters of an event that may hold whatever it wants."""
 _DRAIN_SECONDS = 1.0
 """How long the end of a finished response is awaited, so that its connection can be used again."""
 
@@ -286,12 +289,19 @@ def _events(data: EventData, chunk: bytes) -> Iterator[Event]:
     """The events that are complete with this chunk, unchecked. What is no JSON raises what `_failure`
     knows."""
     for text in data.feed(chunk):
-        try:
-            event = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            event = parsed_event(text)  # it knows halves of characters, which services send
+        event = _event(text)
         if isinstance(event, dict):
             yield event
+
+
+def _event(text: str) -> Any:
+    """Nearly all are short and flat, and quickly read by a reader that knows no bounds."""
+    if len(text) <= _SHORT and text.count("[") + text.count("{") <= NESTING:
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            pass  # `parsed_event` knows halves of characters, which services send
+    return parsed_event(text)
 
 
 async def _finish(stream: AsyncStream[Any], rest: AsyncIterator[bytes] | None) -> None:

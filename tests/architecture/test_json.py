@@ -25,7 +25,7 @@ OF_OURS = {
     "agents/models/agent.py": "written a moment before, from a row",
     "conversations/logsql.py": "a row, written by `events.dump_text`",
     "harness/events.py": "written a moment before",
-    "providers/anthropic.py": "quick; what its reader refuses goes to `wiretext`",
+    "providers/anthropic.py": "quick, for what is short and flat; all else goes to `wiretext`",
     "live/redis_wire.py": "from other processes of this server",
     "mcpservers/actions/connections.py": "sealed by this server",
     "mcpservers/secrets.py": "sealed by this server",

@@ -22,6 +22,7 @@ from providers.failures import MOST_WORDS
 from providers.scripted import Hold, reply, say
 from providers.sse import EventData
 from providers.table import ProviderConfig, build
+from reading.foreignjson import PARTS
 from tests.harness.bench import Bench, said, scripted
 from tests.patience import PATIENCE
 from tests.standins.messages_api import MessagesApi
@@ -137,6 +138,35 @@ async def test_an_event_that_nobody_can_read_is_the_services_fault(dialect: str,
     async with served(dialect, fault) as provider:
         _, error = await pieces_until_error(provider, ask())
 
+    assert isinstance(error, ProviderError)
+
+
+def nested(levels: int) -> list[Any]:
+    return [nested(levels - 1)] if levels else []
+
+
+@pytest.mark.parametrize("odd", [nested(100), [1] * PARTS], ids=["deep", "many values"])
+async def test_an_event_deeper_or_of_more_values_than_anybodys_ends_a_whole_reply(odd: Any):
+    """Though it says nothing: one of megabytes would be read for seconds, while everybody waits."""
+    whole = [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 1}}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "text", "text": "Hi."},
+        },
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 1},
+        },
+        {"type": "message_stop"},
+    ]
+    async with served("anthropic", stream_of({"type": "ping"}, *whole)) as provider:
+        assert await pieces_of(provider, ask())
+    async with served("anthropic", stream_of({"type": "ping", "odd": odd}, *whole)) as provider:
+        _, error = await pieces_until_error(provider, ask())
     assert isinstance(error, ProviderError)
 
 
