@@ -1,8 +1,9 @@
 """daphne, but nothing of a request is kept before it is known to be within its limits.
 
 Twisted keeps a whole body, on disk if it is long, before daphne and any application see it, waits for
-headers as long as some byte comes each minute, counts no connections, and daphne writes an answer as
-fast as it is made, whether or not anybody reads it, and fails for good at one that breaks off. The limits are
+headers as long as some byte comes each minute, counts no connections, and daphne hands a body on in one
+go, writes an answer as fast as it is made, whether or not anybody reads it, and fails for good at one that
+breaks off. The limits are
 `agentsite.requestlimits`'; whose a long body is, `agentsite.bodies` finds out.
 """
 
@@ -10,6 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from io import SEEK_END, BytesIO
 from tempfile import SpooledTemporaryFile
 from typing import Any, cast
 from urllib.parse import unquote
@@ -47,6 +51,8 @@ logger = logging.getLogger(__name__)
 
 IN_MEMORY_BYTES = 100_000
 """A longer body goes to disk: only one of somebody known."""
+PIECE = 64 * 1024
+"""Bytes of a body that are handed on before everybody else has a turn."""
 QUEUED_FRAMES = 16
 """Frames of a socket that wait for its consumer before no more are read."""
 FRAME_PAUSE_SECONDS = 0.05
@@ -70,6 +76,10 @@ class GuardedRequest(WebRequest):
         self._looking: asyncio.Task[None] | None = None
         self._received: tuple[bytes, bytes, bytes] | None = None
         self._refused = False
+        self._kept: Any = None
+        """The body, once it is whole."""
+        self._left = 0
+        """Bytes of it that its application has not received."""
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
         """The headers are complete; `None` is a body in chunks."""
@@ -111,9 +121,41 @@ class GuardedRequest(WebRequest):
         self._end()
         super().requestReceived(command, path, version)
 
+    def process(self) -> Any:
+        """daphne would read all of the body before anybody else has a turn: it finds none."""
+        self._kept, self.content = self.content, BytesIO()
+        self._kept.seek(0, SEEK_END)
+        self._left = self._kept.tell()
+        self._kept.seek(0)
+        return super().process()
+
+    async def receive_from(self, queue: asyncio.Queue[dict[str, Any]]) -> dict[str, Any]:
+        """What its application receives: the body from where it is kept, then what daphne has to say, which
+        begins with the end of the body."""
+        if self._left > PIECE and not self._kept.closed:
+            await asyncio.sleep(0)
+        if self._left > PIECE and not self._kept.closed:
+            self._left -= PIECE
+            return {"type": "http.request", "body": self._kept.read(PIECE), "more_body": True}
+        message = await queue.get()
+        if message["type"] != "http.request":
+            return message
+        if self._kept.closed:
+            return await queue.get()  # it was given up: what has come is no whole body
+        return {**message, "body": self._kept.read()}
+
     def connectionLost(self, reason: Any) -> None:  # noqa: N802
         self._end()
+        self._forget()
         super().connectionLost(reason)
+
+    def finish(self) -> None:
+        super().finish()
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
 
     def handle_exception(self, exception: BaseException) -> None:
         """The application raised: half an answer is broken off, for an error's page behind it would make it
@@ -421,6 +463,20 @@ class _CountingFactory(WrappingFactory):
 
 class GuardedServer(Server):
     """daphne's server makes its factories while it starts: the guarded ones take their place."""
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        """As daphne's, but a request says itself what its application receives."""
+        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        receive: Callable[[], Awaitable[dict[str, Any]]] = queue.get
+        if isinstance(protocol, GuardedRequest):
+            receive = partial(protocol.receive_from, queue)
+        scope.setdefault("asgi", {"version": "3.0"})
+        send = partial(self.handle_reply, protocol)
+        application = self.application(scope=scope, receive=receive, send=send)
+        if protocol not in self.connections:
+            return None
+        self.connections[protocol]["application_instance"] = asyncio.ensure_future(application)
+        return queue
 
     async def handle_reply(self, protocol: Any, message: Any) -> None:
         """The application goes on when there is room for more."""
