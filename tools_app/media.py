@@ -21,13 +21,15 @@ from typing import Any
 
 from django.conf import settings
 
-from harness.content import Base64Source, Block, Document, Image, Text
+from harness.content import Base64Source, Block, Document, Image, PlainTextSource, Text
 from jobs.turnstile import Turnstile
 from tools_app.isolation import IsolatedProcess, IsolationFailed, IsolationTimedOut
 
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What the public APIs of model services take as a picture."""
 PDF = "application/pdf"
+TEXT_CHARACTERS = 1_000_000
+"""Characters of one document that comes as text. It stands in every prompt from then on."""
 TOGETHER = 600
 """Files that are sent together, at most; the public APIs take no more in one request."""
 REMEMBERED = 4_096
@@ -168,7 +170,15 @@ def _fault_in_turn(place: int, block: Block) -> Fault | None:
 
 
 def _look(place: int, block: Block) -> Fault | _Question | None:
-    if isinstance(block, Text) or not isinstance(block.source, Base64Source):
+    if isinstance(block, Text):
+        return None
+    if isinstance(block.source, PlainTextSource) and len(block.source.data) > TEXT_CHARACTERS:
+        answer = (
+            f"The {_what(block)} has {len(block.source.data):,} characters; at most {TEXT_CHARACTERS:,} "
+            "are taken."
+        )
+        return Fault(place, "source.data", answer, "Make it smaller, or upload it as a file.")
+    if not isinstance(block.source, Base64Source):
         return None
     kind, source = block.type, block.source
     allowed = PICTURES if isinstance(block, Image) else (PDF,)

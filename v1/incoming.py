@@ -23,6 +23,7 @@ from harness.events import (
 from harness.faults import place
 from harness.grading import ITERATIONS, MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC
 from programs.actions.sending import Decided, Input
+from tools_app.media import TEXT_CHARACTERS
 from tools_app.textfiles import decode
 from wire.ids import conversation_uid
 
@@ -57,7 +58,7 @@ class UrlBody(Body):
 class PlainBody(Body):
     type: Literal["text"]
     media_type: Literal["text/plain"] = "text/plain"
-    data: str
+    data: str = Field(max_length=TEXT_CHARACTERS)
 
 
 class ImageBody(Body):

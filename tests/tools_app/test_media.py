@@ -7,7 +7,7 @@ import pytest
 from harness.content import Base64Source, Block, Document, Image, PlainTextSource, Text, UrlSource
 from tests.pictures import BROKEN, GOOD, bomb, coded, paper, photograph, picture
 from tools_app import isolation
-from tools_app.media import faults, first_fault, readable, with_pages
+from tools_app.media import TEXT_CHARACTERS, faults, first_fault, readable, with_pages
 
 
 def image(data: str, kind: str = "image/png") -> Image:
@@ -66,6 +66,11 @@ def test_documents_that_were_opened_say_how_many_pages_they_have_and_no_others()
         (document(coded(paper(password="x"))), "source.data", "password"),
         (document(coded(paper(101))), "source.data", "101 pages"),
         (document(coded(b"Words."), "text/plain"), "source.media_type", "text/plain"),
+        (
+            Document(source=PlainTextSource(data="x" * (TEXT_CHARACTERS + 1))),
+            "source.data",
+            "1,000,001 characters",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -78,6 +83,13 @@ def test_what_no_model_service_could_open_is_named_with_its_remedy(block, field,
     (told,) = readable((block,))
     assert isinstance(told, Text)
     assert words in told.text
+
+
+def test_a_document_of_text_is_taken_up_to_its_limit():
+    assert (
+        first_fault([Document(source=PlainTextSource(data="x" * TEXT_CHARACTERS))], who="alice")
+        is None
+    )
 
 
 def test_at_the_limits_it_is_taken_and_one_past_them_refused(settings):

@@ -25,6 +25,7 @@ from providers.scripted import reply
 from tests.conversations.conftest import rested, still, types
 from tests.patience import PATIENCE
 from tests.skills_app.conftest import released  # noqa: F401 - a fixture
+from tools_app.media import TEXT_CHARACTERS
 from v1.agents import AgentUpdate
 from v1.stream import _frame, _Previews
 from v1.streams import _after
@@ -48,6 +49,20 @@ def test_a_body_nested_too_deep_is_refused_at_every_address(program, converse, a
     deep = '{"events": ' + "[" * 100_000 + "]" * 100_000 + "}"
     answer = program.post(f"/v1/{address.format(uid=conversation.uid)}", deep, "application/json")
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+@pytest.mark.django_db
+def test_a_document_of_text_that_is_too_long_is_refused_at_its_place(program, converse):
+    conversation, _script = converse()
+    before = types(conversation)
+    source = {"type": "text", "media_type": "text/plain", "data": "x" * (TEXT_CHARACTERS + 1)}
+    content = [{"type": "text", "text": "Read."}, {"type": "document", "source": source}]
+    body = {"events": [{"type": "user.message", "content": content}]}
+    answer = post(program, f"/v1/sessions/{conversation.uid}/events", body)
+    assert answer.status_code == 413
+    assert "source.data" in answer.json()["error"]["message"]
+    assert "at most 1,000,000" in answer.json()["error"]["message"]
+    assert types(conversation) == before
 
 
 @pytest.mark.django_db
