@@ -16,11 +16,11 @@ from django.views.decorators.debug import sensitive_variables
 
 from accounts.api.authentication import presented_secret
 from accounts.api.throttling import count_request
-from harness.errors import Forbidden, TooLarge, TooMany
+from harness.errors import Forbidden, Invalid, TooLarge, TooMany
 from jobs.garbage import keeping_what_is_imported
 from mcpclients.callers import caller_at_mcp
 from mcpclients.metadata import challenge
-from reading.foreignjson import TooLong, TooManyParts, Unreadable, read_json
+from reading.foreignjson import Unreadable, read_json
 from wire.givenjson import refusal_of
 from wire.halves import Rest, in_halves
 
@@ -31,6 +31,8 @@ MOST_BYTES = 1_000_000
 """Of one message: the longest text that a tool takes, with room around it."""
 MOST_PARTS = 5_000
 """Values and fields of it. It is read where everybody waits."""
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+"""As JSON-RPC has them."""
 _CHANGING = frozenset({"tasks/update", "tasks/cancel"})
 _READING = frozenset(each.name for each in EVERY if each.reads)
 
@@ -47,6 +49,8 @@ def begin(request: HttpRequest) -> HttpResponseBase | Rest:
         return _refusal(403, problem.message, {})
     except TooLarge as problem:
         return _refusal(413, problem.message, {})
+    except Invalid as problem:
+        return _refusal(400, problem.message, {}, code=PARSE_ERROR)
     if found is None:
         return _unknown(request)
     # Whose share of the threads her next request takes.
@@ -59,7 +63,7 @@ serve = csrf_exempt(in_halves(begin))
 
 @sensitive_variables("secret")
 def _admitted(request: HttpRequest) -> tuple[Principal, Any] | None:
-    """Who asks, and what; None of what cannot be read."""
+    """Who asks, and what. Raises Invalid for what cannot be read, which counts as a change."""
     origin = request.headers.get("origin")
     if origin is not None and not _may_ask(origin, request):
         raise Forbidden(_("Pages of this site's own alone may ask here."))
@@ -67,7 +71,11 @@ def _admitted(request: HttpRequest) -> tuple[Principal, Any] | None:
     caller = caller_at_mcp(secret) if secret else None
     if caller is None:
         return None
-    message = _read(request.body)
+    try:
+        message = _read(request.body)
+    except Invalid:
+        count_request(caller.token, writes=True)
+        raise
     count_request(caller.token, writes=_writes(message))
     base = f"{request.scheme}://{request.get_host()}"
     return Principal(caller.user, caller.organisation, caller, base), message
@@ -85,17 +93,16 @@ def _may_ask(origin: str, request: HttpRequest) -> bool:
 
 
 def _read(body: bytes) -> Any:
-    """Raises TooLarge."""
+    """Nothing else is handed on: the official package would read what is refused here, in whatever coding,
+    and where everybody waits. Raises Invalid."""
     try:
         return read_json(body, limit=MOST_BYTES, parts=MOST_PARTS)
-    except (TooLong, TooManyParts) as problem:
+    except Unreadable as problem:
         raise refusal_of(problem) from None
-    except Unreadable:
-        return None
 
 
 def _writes(message: Any) -> bool:
-    """Whether it counts as a change: what cannot be read does."""
+    """Whether it counts as a change: what is no message does."""
     if not isinstance(message, dict):
         return True
     given = message.get("params")
@@ -120,7 +127,9 @@ def _unknown(request: HttpRequest) -> HttpResponse:
     return _refusal(401, words, {"WWW-Authenticate": f'{begun}{more}, error="invalid_token"'})
 
 
-def _refusal(status: int, words: str, headers: dict[str, str]) -> HttpResponse:
-    error = {"code": -32600, "message": str(words)}
+def _refusal(
+    status: int, words: str, headers: dict[str, str], *, code: int = INVALID_REQUEST
+) -> HttpResponse:
+    error = {"code": code, "message": str(words)}
     body = {"jsonrpc": "2.0", "id": None, "error": error}
     return JsonResponse(body, status=status, headers=headers)

@@ -46,7 +46,7 @@ class _Streamed(StreamingHttpResponse):
 
 class Exchange:
     def __init__(self, request: HttpRequest, who: Principal, message: Any) -> None:
-        """`message`: what the body says; None where it cannot be read."""
+        """`message`: what the body says."""
         self._body = request.body
         self._message = message
         self._who = who

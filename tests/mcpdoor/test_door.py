@@ -28,6 +28,7 @@ from mcpdoor.serving import server_for
 from mcpdoor.tools import Principal, perform, start, state_of
 from providers.scripted import call, reply
 from tests.conversations.conftest import Converse, MakeAgent, rested
+from tests.mcpdoor.posting import MODERN, envelope, modern, request
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -231,3 +232,33 @@ def test_a_message_of_too_many_values_is_refused_before_anybody_waits_for_it(
     assert post(f'{{"a":[{"0," * MOST_PARTS}0]}}').status_code == 413
     assert post(f'{{"a":"{"a" * MOST_BYTES}"}}').status_code == 413
     assert post(f'{{"a":"{"[,:" * 100_000}"}}').status_code == 200
+
+
+@pytest.mark.parametrize("version", [None, MODERN])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *[lambda text: text.encode("utf-16"), lambda text: text.encode("utf-32-le")],
+        *[lambda text: text.encode("utf-8-sig"), lambda text: text[:-1].encode()],
+        lambda text: text.replace("{}", "[" * 100 + "]" * 100).encode(),
+        lambda text: text.replace("{}", r'{"a": "\ud800"}').encode(),
+        lambda text: text.replace("{}", '{"a": NaN}').encode(),
+    ],
+    ids=["utf-16", "utf-32", "mark", "half", "deep", "surrogate", "no number"],
+)
+def test_what_our_reader_refuses_is_handed_on_to_no_other(
+    alice: User, acme: Organisation, client: Browser, version: str | None, odd: Any
+):
+    """Another one would read it past the limits of this one."""
+    message = request(
+        "tools/call", {"name": "list_agents", "arguments": {}}, version and envelope()
+    )
+    headers = {**HEADERS, "Authorization": f"Bearer {token(alice, acme)}"}
+    if version:
+        headers |= modern("tools/call", "list_agents")
+    text = json.dumps(message)
+
+    assert client.post("/mcp", text, "application/json", headers=headers).status_code == 200
+    answer = client.post("/mcp", odd(text), "application/json", headers=headers)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
