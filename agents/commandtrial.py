@@ -54,7 +54,7 @@ def last_trial() -> Trial | None:
 
 
 async def try_a_command() -> Trial:
-    """Once in this process, with the environment that comes first. Says it in the log and where pages
+    """Once in this process, with the first environment of this server. Says it in the log and where pages
     of other processes find it."""
     global _last
     if _last is None:
@@ -80,7 +80,7 @@ def commands_problem() -> Trial | None:
 
 
 def _terms() -> tuple[str, Policy]:
-    first = Environment.objects.filter(organisation=None).order_by("pk").first()
+    first = Environment.objects.of_this_server().first()
     if first is None:
         return "", Policy()
     try:

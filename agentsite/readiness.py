@@ -8,7 +8,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-from agents.commandtrial import last_trial
+from agents.commandtrial import Trial, commands_problem, known_trials, last_trial
 from agentsite import startup
 from jobs.engine import engine
 from tools_app import sandboxes
@@ -41,10 +41,13 @@ def sandboxes_in_words() -> dict[str, str]:
 
 
 def commands_in_words() -> str:
-    """`ok`, why no command can run here and what mends it; empty before this process has tried."""
+    """`ok`, why no command can run here and what mends it; empty before this process has tried. One that
+    runs none itself says what its workers report: it is well where any of them runs commands."""
     trial = last_trial()
     if trial is None:
-        return ""
+        if not known_trials():
+            return ""
+        trial = commands_problem() or Trial()
     return OK if trial.works else f"{trial.problem} Remedy: {trial.remedy}"
 
 

@@ -156,7 +156,7 @@ def trial_terms(server: McpServer) -> Terms:
     """Those of the environment that the work of whoever added it begins in. In a thread with tables. Raises
     Invalid, and NotConfigured where there is no environment."""
     person, organisation = server.owner or server.created_by, server.organisation
-    environment = Environment.objects.filter(organisation=None).order_by("pk").first()
+    environment = Environment.objects.of_this_server().first()
     if person is not None and organisation is not None:
         environment = default_environment(person, organisation)
     if environment is None:

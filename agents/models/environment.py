@@ -37,6 +37,11 @@ class EnvironmentQuerySet(models.QuerySet["Environment"]):
     def on_offer(self) -> Self:
         return self.filter(archived_at__isnull=True)
 
+    def of_this_server(self) -> Self:
+        """On offer to everybody, with their commands run by this server and no worker; the oldest first."""
+        here = self.on_offer().exclude(backend=Environment.Backend.WORKER)
+        return here.filter(organisation__isnull=True).order_by("pk")
+
 
 class Environment(models.Model):
     class Backend(models.TextChoices):

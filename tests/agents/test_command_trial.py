@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.core.cache import cache
+from django.utils import timezone
 
 from agents import commandtrial
 from agents.commandtrial import Trial, known_trials, try_a_command
@@ -37,6 +38,20 @@ async def test_a_server_with_a_sandbox_runs_its_trial(settings, tmp_path):
     assert [trial.works for trial in known_trials().values()] == [True]
     assert commandtrial.commands_problem() is None
     assert not list((tmp_path / "workspaces").iterdir())
+    await sandboxes.close_sandboxes()
+
+
+async def test_an_environment_whose_commands_run_elsewhere_or_never_tells_nothing_of_this_server(
+    settings, tmp_path
+):
+    settings.AGENTSITE_WORKSPACES_DIR = tmp_path / "workspaces"
+    make = Environment.objects.acreate
+    await make(name="once", backend="docker", archived_at=timezone.now())
+    await make(name="elsewhere", backend="worker")
+    here = await make(name="here")
+    await make(name="later", backend="docker")
+    assert await Environment.objects.of_this_server().afirst() == here
+    assert await try_a_command() == Trial()
     await sandboxes.close_sandboxes()
 
 

@@ -11,7 +11,9 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
+from django.core.cache import cache
 from django.db import connection
 
 from agents import commandtrial
@@ -20,6 +22,7 @@ from agentsite.asgi import application
 from agentsite.local_services import free_port
 from agentsite.probeport import serve_in_thread
 from jobs.engine import engine
+from jobs.hostreports import keep
 from sandbox.contract import Capabilities
 from tests.patience import PATIENCE
 from tools_app import sandboxes
@@ -41,6 +44,7 @@ def untried(monkeypatch, settings) -> None:
     settings.AGENTSITE_METRICS_TOKEN = TOKEN
     monkeypatch.setattr(sandboxes, "_found", {})
     monkeypatch.setattr(commandtrial, "_last", None)
+    cache.delete(commandtrial.FOUND)
 
 
 async def ask_as_operator(path: str) -> tuple[int, str]:
@@ -132,6 +136,16 @@ async def test_operators_are_told_why_no_command_can_run_and_what_mends_it(monke
     assert status == 200
     told = json.loads(body)
     assert (told["status"], told["commands"]) == ("degraded", "no bwrap. Remedy: install it")
+
+
+async def test_beside_workers_it_is_told_whether_any_of_their_hosts_runs_commands():
+    assert await ask("/readyz") == (200, '{"status": "ready"}')
+    await sync_to_async(keep)(commandtrial.FOUND, "one", ("no bwrap.", "install it"))
+    told = json.loads((await ask_as_operator("/readyz"))[1])
+    assert (told["status"], told["commands"]) == ("degraded", "no bwrap. Remedy: install it")
+    await sync_to_async(keep)(commandtrial.FOUND, "other", ("", ""))
+    told = json.loads((await ask_as_operator("/readyz"))[1])
+    assert (told["status"], told["commands"]) == ("ready", "ok")
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="a server keeps its own files")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.actions.tokens import create_token
 from accounts.models import Organisation, TokenScope, User
@@ -27,7 +28,7 @@ from conversations.models import Conversation, ForeignMark
 from conversations.sandboxing import close_ended_shells
 from harness.agentconfig import McpUse, ToolRule
 from harness.content import text_of
-from harness.errors import Conflict, Forbidden, Invalid, NotFound
+from harness.errors import Conflict, Forbidden, Invalid, NotConfigured, NotFound
 from harness.events import AgentMcpToolResult
 from jobs.engine import engine
 from mcpservers.actions.connections import begin_connection
@@ -39,6 +40,7 @@ from mcpservers.programs import (
     checked_command,
     checked_variables,
     on_trial,
+    trial_terms,
 )
 from mcpservers.secrets import headers_of
 from mcpservers.sessions import Listing, Sessions, Unreachable, Where, look_at
@@ -237,6 +239,16 @@ def test_one_made_with_the_official_package_counts_in_one_session(opened: Path):
         return [each.content[0].text for each in results], heard[0].protocol
 
     assert asyncio.run(count()) == (["1", "2"], "2026-07-28")
+
+
+@pytest.mark.django_db
+def test_a_program_for_everybody_is_looked_at_where_this_server_runs_commands():
+    Environment.objects.create(name="once", backend="docker", archived_at=timezone.now())
+    Environment.objects.create(name="elsewhere", backend="worker")
+    with pytest.raises(NotConfigured):
+        trial_terms(McpServer(name="x"))
+    Environment.objects.create(name="here", backend="bubblewrap")
+    assert trial_terms(McpServer(name="x")).backend == "bubblewrap"
 
 
 # --- in conversations -----------------------------------------------------------------------------
