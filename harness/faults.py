@@ -83,9 +83,9 @@ def missing(field: str, expected: str = "") -> Fault:
     )
 
 
-def unknown_field(field: str, name: str, known: Sequence[str], *, what: str = "field") -> Fault:
-    """`known`: what may stand there; `what`: a field, a parameter."""
-    rule = f"There is no such {what} here."
+def unknown_field(field: str, name: str, known: Sequence[str]) -> Fault:
+    """`known`: what may stand there."""
+    rule = "There is no such field here."
     if meant := nearest(name, known):
         return Fault(field, rule, f"Did you mean “{meant}”?", "unknown_field")
     if not known:

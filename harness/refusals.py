@@ -1,6 +1,6 @@
-"""Faults as errors to raise, for whoever checks by hand what a model cannot: parameters, names, values.
+"""Faults as errors to raise, for whoever checks by hand what a model cannot: names and values.
 
-raise refusals.unknown_parameter(name, known)
+raise refusals.missing("name")
 raise refusals.not_among("order", given, ("asc", "desc"))
 """
 
@@ -22,15 +22,6 @@ def refusal(found: Sequence[Fault], *, at: str = "") -> Invalid:
     return kind(first.rule, field=first.field, hint=first.remedy, faults=shown)
 
 
-def unknown_parameter(name: str, known: Sequence[str]) -> Invalid:
-    """For a parameter of an address that the address does not take; `known` are those it does."""
-    return refusal([faults.unknown_field(faults.cut(name), name, known, what="parameter")])
-
-
-def unknown_field(name: str, known: Sequence[str], *, at: str = "") -> Invalid:
-    return refusal([faults.unknown_field(faults.place(name), name, known)], at=at)
-
-
 def missing(field: str, expected: str = "") -> Invalid:
     """`expected` stands behind “Send “name”:”, without a full stop."""
     return refusal([faults.missing(field, expected)])
@@ -43,7 +34,3 @@ def not_among(field: str, given: object, accepted: Sequence[object]) -> Invalid:
 def wrong_type(field: str, given: object, expected: str) -> Invalid:
     """`expected` stands behind “Send”, without a full stop."""
     return refusal([faults.wrong_type(field, given, expected)])
-
-
-def malformed(field: str, expected: str, rule: str = "") -> Invalid:
-    return refusal([faults.malformed(field, expected, rule)])

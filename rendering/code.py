@@ -110,7 +110,8 @@ class Blocks:
         self._drawn = 0
 
     def block(self, text: str, label: str) -> str:
-        """As `code_block`; of a diagram its picture, with the code folded below."""
+        """A block with its header, `label` being the language as its author wrote it; of a diagram its
+        picture, with the code folded below."""
         if label.lower() == diagrams.LANGUAGE and self._drawn < diagrams.MOST:
             self._drawn += 1
             return self._diagram(text, label)
@@ -126,11 +127,6 @@ class Blocks:
             return code
         summary = escape(_("Source of the diagram"))
         return f'{picture}<details class="source"><summary>{summary}</summary>{code}</details>\n'
-
-
-def code_block(text: str, label: str = "") -> str:
-    """A block of code with its header. `label` is the language as its author wrote it."""
-    return Blocks().block(text, label)
 
 
 def _figure(label: str, code: str) -> str:

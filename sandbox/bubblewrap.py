@@ -16,8 +16,7 @@ from net.lookups import Resolve, resolve_by_system
 
 from . import cgroups, seccomp
 from .busy import checked
-from .contract import Capabilities, Command, Description, Mounts, OnOutput, Result
-from .descriptions import describe
+from .contract import Capabilities, Command, Mounts, OnOutput, Result
 from .diskwatch import DiskWatch, DiskWatches
 from .egress import Connect, EgressProxy, OnDecision, connect_directly
 from .environment import environment
@@ -90,16 +89,6 @@ class BubblewrapBackend(ProgramBackend):
                 return await judge(unheard, ground, own_view=True, python=python)
         finally:
             await unheard.close()
-
-    async def describe(self, policy: Policy, mounts: Mounts) -> Description:
-        return describe(
-            policy,
-            mounts,
-            await self.probe(),
-            confined=True,
-            scratch=(HOME, TMP),
-            notes=("Temporary folders and the home folder are empty in every new sandbox.",),
-        )
 
     # --- running ---------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from harness.errors import Conflict, ToolError
 from harness.events import NetworkRecord
@@ -68,7 +68,7 @@ class Mount:
     target: Path
     writable: bool = False
     label: str = ""
-    """What it is for, in words for people and model."""
+    """What it is for, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,56 +154,6 @@ class Result:
         return self.exit_code == 0 and self.killed_by is None
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What a sandbox is, for people's pages and models' prompts."""
-
-    backend: str
-    confined: bool
-    workdir: str
-    mounts: tuple[tuple[str, str, str], ...]
-    """Path inside, `rw` or `ro`, what it is for."""
-    network: tuple[str, ...]
-    """What can be reached, one line each; empty: nothing."""
-    limits: Mapping[str, str]
-    guarantees: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    """What works otherwise than one may expect."""
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "backend": self.backend,
-            "confined": self.confined,
-            "workdir": self.workdir,
-            "mounts": [
-                {"path": path, "access": access, "about": about}
-                for path, access, about in self.mounts
-            ],
-            "network": list(self.network),
-            "limits": dict(self.limits),
-            "guarantees": list(self.guarantees),
-            "notes": list(self.notes),
-        }
-
-    def as_text(self) -> str:
-        lines = [
-            f"Sandbox: {self.backend}"
-            + ("" if self.confined else " — UNCONFINED: nothing holds a command back"),
-            f"Working directory: {self.workdir}",
-            "Folders:",
-            *(
-                f"- {path} ({access})" + (f": {about}" if about else "")
-                for path, access, about in self.mounts
-            ),
-            "Network: " + ("; ".join(self.network) or "none"),
-            "Limits: " + ", ".join(f"{name} {value}" for name, value in self.limits.items()),
-        ]
-        if self.guarantees:
-            lines += ["Holds:", *(f"- {line}" for line in self.guarantees)]
-        lines += [f"Note: {line}" for line in self.notes]
-        return "\n".join(lines)
-
-
 class Shell(Protocol):
     """A place where commands follow each other: directory and exported variables stay.
 
@@ -270,8 +220,6 @@ class SandboxBackend(Protocol):
 
     async def probe(self) -> Capabilities:
         """What this backend can promise here, found by trying; the finding is kept. Never raises."""
-
-    async def describe(self, policy: Policy, mounts: Mounts) -> Description: ...
 
     async def run(
         self,

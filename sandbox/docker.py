@@ -20,8 +20,7 @@ from harness.errors import AgentError
 
 from .backend import ShellBackend
 from .capture import PIECE, Collector
-from .contract import Capabilities, Description, Mounts, Program, SandboxFailed
-from .descriptions import describe
+from .contract import Capabilities, Mounts, Program, SandboxFailed
 from .diskwatch import DiskWatches
 from .environment import environment
 from .guarantees import Guarantee
@@ -118,16 +117,6 @@ class DockerBackend(ShellBackend[RemoteShell]):
         if str(resources.memory_mb * MB) not in words:
             lost.add(Guarantee.MEMORY_TOTAL)
         return HELD - lost
-
-    async def describe(self, policy: Policy, mounts: Mounts) -> Description:
-        return describe(
-            policy,
-            mounts,
-            await self.probe(),
-            confined=True,
-            scratch=(HOME, TMP),
-            notes=(f"Programs are those of the image {self._image} ({await self._tried_out()}).",),
-        )
 
     async def _tried_out(self) -> str:
         """The digest of the image that the probe looked at: a tag may name another one by now."""

@@ -28,14 +28,12 @@ from .contract import (
     DEFAULT_TIMEOUT,
     Capabilities,
     Command,
-    Description,
     KilledBy,
     Mounts,
     OnOutput,
     Result,
     SandboxFailed,
 )
-from .descriptions import describe
 from .environment import environment
 from .guarantees import Guarantee
 from .limits import as_ulimits, limits_of
@@ -217,16 +215,6 @@ class OpenShellBackend(ShellBackend["OpenShellShell"]):
             available=False,
             problem=f"its gateway does not answer: {str(problem)[:300]}",
             remedy="start the OpenShell gateway and let the server reach it",
-        )
-
-    async def describe(self, policy: Policy, mounts: Mounts) -> Description:
-        return describe(
-            policy,
-            mounts,
-            await self.probe(),
-            confined=True,
-            scratch=("/tmp",),  # noqa: S108
-            notes=("Files are copied in before and copied back after each command.",),
         )
 
     async def _open(self, policy: Policy, mounts: Mounts) -> OpenShellShell:

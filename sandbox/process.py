@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from . import cgroups, seccomp
-from .contract import Capabilities, Description, Mount, Mounts, SandboxFailed
-from .descriptions import describe
+from .contract import Capabilities, Mount, Mounts, SandboxFailed
 from .diskwatch import DiskWatch, DiskWatches
 from .environment import environment
 from .guarantees import Guarantee
@@ -119,28 +118,6 @@ class ProcessBackend(ProgramBackend):
                 reasons=reasons,
                 details={"landlock": str(self._version), "own user": str(self._separate)},
             )
-
-    async def describe(self, policy: Policy, mounts: Mounts) -> Description:
-        notes = [
-            (
-                "Folders are shown where they lie on the host: what is /mnt/session elsewhere is the "
-                "working directory here."
-            ),
-            (
-                "There is no /proc, no /dev/shm and no socket of any kind, so Python's "
-                "multiprocessing and local servers do not work."
-            ),
-            "A later command cannot signal a program left in the background; it ends with the shell.",
-            "TMPDIR and the home folder are empty in every new sandbox; /tmp itself is closed.",
-        ]
-        if not self._separate:
-            notes.append(
-                "Changing modes, owners and times of files seems to work and does nothing: run a "
-                "script as “bash script”, not “./script”."
-            )
-        return describe(
-            policy, mounts, await self.probe(), confined=True, own_places=False, notes=notes
-        )
 
     # --- running ---------------------------------------------------------------------------------
 

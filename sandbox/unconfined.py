@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 from .backend import ShellBackend
-from .contract import Capabilities, Description, Mounts
-from .descriptions import describe
+from .contract import Capabilities, Mounts
 from .diskwatch import DiskWatch
 from .environment import environment
 from .guarantees import Guarantee
@@ -49,16 +48,6 @@ class UnconfinedBackend(ShellBackend[SupervisedShell]):
             reasons={
                 guarantee: "it confines nothing" for guarantee in Guarantee if guarantee not in HELD
             },
-        )
-
-    async def describe(self, policy: Policy, mounts: Mounts) -> Description:
-        return describe(
-            policy,
-            mounts,
-            await self.probe(),
-            confined=False,
-            own_places=False,
-            notes=("Commands can read, change and reach whatever the server can.",),
         )
 
     async def _open(self, policy: Policy, mounts: Mounts) -> SupervisedShell:

@@ -6,7 +6,6 @@ The row outlives every process, socket and restart. Who moves it from state to s
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Self
 
 from django.db import models
@@ -29,10 +28,6 @@ class BackgroundCommandQuerySet(models.QuerySet["BackgroundCommand"]):
 
     def running(self) -> Self:
         return self.filter(state=BackgroundCommand.State.RUNNING)
-
-    def silent_since(self, moment: datetime) -> Self:
-        """Running by their row, but their process gave no sign of life since then."""
-        return self.running().filter(seen_at__lt=moment)
 
 
 class BackgroundCommand(models.Model):

@@ -13,7 +13,7 @@ from rendering import code
 from rendering.code import (
     COLOURED_CHARACTERS,
     LANGUAGES,
-    code_block,
+    Blocks,
     highlighted,
     language_named,
     language_of,
@@ -68,7 +68,7 @@ def test_a_long_text_is_shown_uncoloured_and_whole() -> None:
 
 
 def test_a_block_names_its_language_and_can_be_copied() -> None:
-    html = code_block("x = 1\n", "py")
+    html = Blocks().block("x = 1\n", "py")
 
     assert '<span class="language">py</span>' in html
     assert '<button type="button" class="copy" data-action="copy-code"' in html
@@ -83,7 +83,7 @@ def test_a_block_survives_cleaning_unchanged() -> None:
 
 
 def test_a_language_s_name_is_only_text() -> None:
-    assert faults_of(code_block("x", '"><script>alert(1)</script>')) == []
+    assert faults_of(Blocks().block("x", '"><script>alert(1)</script>')) == []
 
 
 def test_what_was_too_slow_once_is_not_tried_again_so_that_a_reload_shows_the_same(monkeypatch):
