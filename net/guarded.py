@@ -27,6 +27,8 @@ MOST_BYTES = 64 * 1024 * 1024
 """Of one answer: more than the longest reply of a model takes, told in the smallest pieces."""
 MOST_OF_A_REFUSAL = 256 * 1024
 """Of an answer that is an error, which clients read whole."""
+MOST_COOKIES = 50
+"""Of one answer. The client reads each of them, though hardly anybody asks for one: of more none is kept."""
 
 
 @cache
@@ -90,6 +92,8 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         if answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             await answer.aclose()
             raise httpx2.RemoteProtocolError("The answer is compressed, which was not asked for.")
+        if len(answer.headers.get_list("Set-Cookie")) > MOST_COOKIES:
+            del answer.headers["Set-Cookie"]
         if content_type := answer.headers.get("Content-Type"):
             answer.headers["Content-Type"] = plain_type(content_type)
         assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - of this transport

@@ -16,7 +16,7 @@ import pytest
 from harness.errors import AddressRefused, BadRequest, ProviderError, ProviderUnreachable
 from harness.provider import Provider
 from net.addresses import Address
-from net.guarded import GuardedTransport, guarded_client
+from net.guarded import MOST_COOKIES, GuardedTransport, guarded_client
 from providers.table import ProviderConfig, build
 from tests.heartbeat import MOST_SECONDS, longest_stall
 from tests.patience import PATIENCE
@@ -306,3 +306,15 @@ async def test_an_answer_is_not_decoded_by_an_odd_character_set_that_it_names(
             answer = await client.get(address)
             assert answer.text == "Mnchen-3ya+-"
             assert answer.headers["Content-Type"] == "text/plain"
+
+
+@pytest.mark.parametrize(
+    ("count", "kept"), [(MOST_COOKIES, MOST_COOKIES), (MOST_COOKIES + 1, 0), (5_000, 0)]
+)
+async def test_of_more_cookies_than_anybody_sets_none_is_read(count: int, kept: int):
+    cookies = "".join(f"\r\nSet-Cookie: a{number}=b" for number in range(count))
+    async with answering("200 OK", "Hello.", f"text/plain{cookies}") as address:
+        timeout = httpx2.Timeout(PATIENCE)
+        async with guarded_client(Judge(""), timeout=timeout, seconds=PATIENCE) as client:
+            assert (await client.get(address)).text == "Hello."
+            assert len(client.cookies.jar) == kept
