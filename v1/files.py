@@ -16,17 +16,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.authentication import Caller
-from conversations.actions.outputs import (
+from conversations.actions.stored_files import delete_file, open_file, store_file
+from conversations.models import OutputFile, StoredFile
+from conversations.sandboxing import session_root
+from harness.errors import Invalid, NotFound
+from programs.actions.outputs import (
     Output,
     delete_output,
     find_output,
     open_output,
     outputs_of,
 )
-from conversations.actions.stored_files import delete_file, open_file, store_file
-from conversations.models import OutputFile, StoredFile
-from conversations.sandboxing import session_root
-from harness.errors import Invalid, NotFound
 from reading.digits import number_of
 
 from .door import READ, WRITE, Door, Shape, operation

@@ -27,7 +27,6 @@ from conversations.actions.conversations import (
     require_rest,
 )
 from conversations.actions.lending import MOST_LENT
-from conversations.actions.metadata import note_conversation
 from conversations.actions.own import require_own
 from conversations.actions.setaside import set_aside
 from conversations.bearers import find_bearer
@@ -40,6 +39,7 @@ from mcpservers.lending import find_bearer_of
 from mcpservers.looking import Looked
 from mcpservers.models import McpServer
 from programs.actions.bringing import Brought, bring_files
+from programs.actions.metadata import note_conversation
 from programs.actions.sessions import (
     begin_session,
     cap_session,

@@ -16,12 +16,12 @@ from approvals.decisions import fork_holds_back_less, holds_back_less, require_d
 from conversations.actions.conversations import create_conversation
 from conversations.actions.forking import fork_conversation
 from conversations.actions.lending import lend_vaults
-from conversations.actions.metadata import note_conversation
 from conversations.actions.own import require_own
 from conversations.models import Conversation
 from conversations.wakes import wake
 from harness.errors import Conflict
 from programs.actions.bringing import Brought, Uploads, bring_files
+from programs.actions.metadata import note_conversation
 from programs.actions.sending import Input, check_inputs, send_events
 from recall.actions.attaching import Wanted, attach_stores
 from spending.actions.budgets import remove_budget, set_budget

@@ -34,7 +34,10 @@ async def handed_on(kind: str, headers: list[tuple[bytes, bytes]]) -> dict[str, 
     async def inner(scope, receive, send):
         seen.append(scope)
 
-    await Cookies(inner)({"type": kind, "headers": headers}, None, None)
+    async def nothing(*_args: Any) -> None:
+        raise AssertionError("nobody sends or receives here")
+
+    await Cookies(inner)({"type": kind, "headers": headers}, nothing, nothing)
     return seen[0]
 
 

@@ -38,9 +38,9 @@ NEED_NOT = {
         conversations/conversations.find_agent
         conversations/conversations.find_environment
         conversations/links.require_reader
-        conversations/outputs.find_output
-        conversations/outputs.open_output
-        conversations/outputs.outputs_of
+        programs/outputs.find_output
+        programs/outputs.open_output
+        programs/outputs.outputs_of
         conversations/own.copyable_conversation
         conversations/own.decidable_conversation
         conversations/own.own_conversation
@@ -156,8 +156,8 @@ NEED_NOT = {
         conversations/conversations.rename_conversation
         conversations/files.add_files
         conversations/lending.lend_vaults
-        conversations/metadata.note_conversation
-        conversations/outputs.delete_output
+        programs/metadata.note_conversation
+        programs/outputs.delete_output
         conversations/preferences.put_away_first_steps
         conversations/preferences.set_defaults
         accounts/languages.set_language

@@ -97,8 +97,9 @@ def test_a_request_whose_end_nobody_has_heard_is_paid_for_where_it_was_asked(ali
     begun = Entry.of(SpanModelRequestStart(prompt_tokens_at_most=1_000, output_tokens_at_most=10))
     words = AgentMessage(content=(Text(text="Half of"),), model_request_id=begun.uid)
     broken = SessionStatusIdle(stop_reason=RetriesExhausted())
-    happened = (InputTaken(event_ids=(message.uid,)), SessionStatusRunning())
-    append(conversation.pk, [*map(Entry.of, happened), begun, Entry.of(words), Entry.of(broken)])
+    taken = Entry.of(InputTaken(event_ids=(message.uid,)))
+    running = Entry.of(SessionStatusRunning())
+    append(conversation.pk, [taken, running, begun, Entry.of(words), Entry.of(broken)])
     Conversation.objects.update(owes_run=False)
 
     fork = fork_conversation(actor=alice, conversation=conversation)

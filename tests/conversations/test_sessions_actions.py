@@ -13,7 +13,6 @@ from agents.actions.environments import delete_environment
 from agents.actions.metadata import note_agent, note_environment
 from agents.models import Environment
 from conversations.actions.conversations import archive_conversation
-from conversations.actions.metadata import note_conversation
 from conversations.actions.stored_files import (
     delete_file,
     open_file,
@@ -36,6 +35,7 @@ from harness.events import (
     UserMessage,
     UserToolConfirmation,
 )
+from programs.actions.metadata import note_conversation
 from programs.actions.resources import add_resource, remove_resource
 from programs.actions.sending import send_events
 from programs.actions.sessions import begin_session, cap_session, require_at_rest

@@ -37,9 +37,7 @@ from conversations.actions import (
     lending,
     links,
     messages,
-    metadata,
     outcomes,
-    outputs,
     queue,
     redacting,
     reverting,
@@ -58,7 +56,7 @@ from harness.events import InputTaken, UserMessage
 from harness.history import Entry
 from keeping.actions import feedback, pinning, pins, seen, tags
 from mcpservers.actions import attaching as servers
-from programs.actions import resources, sending, sessions
+from programs.actions import metadata, outputs, resources, sending, sessions
 from recall.actions import attaching, switching
 from receipts.actions import receipts
 from skills_app.actions.releases import ask_for_release, decide_release

@@ -218,6 +218,7 @@ def test_what_was_made_of_a_document_that_was_given_up_goes_though_the_process_d
     for _time in range(indexing.TRIES):
         claimed = indexing._claim(document.pk)
         pass_a_lease()
+    assert claimed is not None
     Passage.objects.create(document=claimed, edition=2, number=1, text="x", audience="")
     with beside('SELECT "documents_passage"."id"', die), pytest.raises(Killed):
         indexing.index_document(document.pk)

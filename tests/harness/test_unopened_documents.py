@@ -39,7 +39,9 @@ FEW = MEDIA_TOKENS
 
 
 def start_of(bench: Bench) -> SpanModelRequestStart:
-    return bench.events(SpanModelRequestStart)[0]
+    (start, *_more) = bench.events(SpanModelRequestStart)
+    assert isinstance(start, SpanModelRequestStart)
+    return start
 
 
 def booked(bench: Bench) -> list[int]:
@@ -47,7 +49,7 @@ def booked(bench: Bench) -> list[int]:
 
 
 def ended_well(bench: Bench) -> bool:
-    return bench.events(SessionStatusIdle)[-1].stop_reason == EndTurn()
+    return bool(bench.events(SessionStatusIdle)[-1].stop_reason == EndTurn())
 
 
 async def test_a_request_that_was_lost_leaves_the_turn_its_budget():

@@ -378,7 +378,7 @@ def test_room_that_one_conversation_no_longer_wants_is_the_next_ones(
         log.append(first.pk, [Entry.of(idle)])
         end_call(other, under_way)
     elif gone == "refused by another budget":
-        own = {"scope": Budget.Scope.CONVERSATION, "conversation": first}
+        own: dict[str, Any] = {"scope": Budget.Scope.CONVERSATION, "conversation": first}
         set_budget(actor=alice, unit="tokens", period="total", limit=1, **own)
         end_call(other, under_way)
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.utils import translation
 
@@ -80,7 +82,12 @@ def test_whoever_reads_a_conversation_is_told_no_figures_of_one_persons_budget(
     unit: str,
 ):
     organisation = acme if scope == Budget.Scope.USER else None
-    given = {"scope": scope, "unit": unit, "period": "day", "organisation": organisation}
+    given: dict[str, Any] = {
+        "scope": scope,
+        "unit": unit,
+        "period": "day",
+        "organisation": organisation,
+    }
     set_budget(actor=staff, limit=1234, user=alice, **given)
     refused = refusal_of(conversation)
     assert "1,234" not in refused.message
@@ -91,7 +98,7 @@ def test_whoever_reads_a_conversation_is_told_no_figures_of_one_persons_budget(
 def test_a_budget_is_said_to_be_reached_only_where_it_is(
     acme: Organisation, staff: User, conversation: Conversation
 ):
-    given = {
+    given: dict[str, Any] = {
         "actor": staff,
         "scope": Budget.Scope.ORGANISATION,
         "organisation": acme,

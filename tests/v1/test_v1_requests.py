@@ -123,7 +123,7 @@ def test_a_version_past_every_column_is_none_of_the_agents(
         assert "/" in address or str(version) in answer.json()["error"]["message"]
 
 
-CONFIGURED = {
+CONFIGURED: dict[str, dict[str, Any]] = {
     "bare": {},
     "careful": {
         "effort": "high",

@@ -164,6 +164,7 @@ def test_who_reads_a_session_reads_and_follows_its_threads_until_the_share_ends(
     )
     unshare_conversation(actor=alice, conversation=session, share_uid=share.uid)
     ended = following.read(0)
+    assert ended.over is not None
     assert (ended.events, ended.over["type"]) == ((), "session.deleted")
 
 

@@ -243,6 +243,8 @@ def test_a_trial_that_is_judged_while_its_evaluation_is_stopped_does_not_deadloc
     until(lambda: Evaluation.objects.filter(pk=evaluation.pk, state="done").exists())
     still()
     trial = evaluation.trials.get()
+    place = trial.conversation_id
+    assert place is not None
     Evaluation.objects.update(state="running", ended_at=None)
     evaluation.trials.update(state="running", ended_at=None)
     locked, facts = threading.Event(), Facts(answer="", stop="end_turn")
@@ -252,7 +254,7 @@ def test_a_trial_that_is_judged_while_its_evaluation_is_stopped_does_not_deadloc
             if first == "judging":
                 running_trials.conclude(trial.pk, facts)
             else:
-                Conversation.objects.select_for_update(no_key=True).get(pk=trial.conversation_id)
+                Conversation.objects.select_for_update(no_key=True).get(pk=place)
             locked.set()
             until(lambda: stopping.done() or somebody_waits_for_a_lock())
             if first == "stopping":
