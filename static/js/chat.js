@@ -307,6 +307,7 @@ function drawPanels(panels) {
       document.body.dispatchEvent(new CustomEvent("model-changed"));
       continue;
     }
+    if (name === "waiting") document.body.dispatchEvent(new CustomEvent("approvals-changed"));
     const panel = byId(`panel-${name}`);
     if (!panel) continue;
     const template = document.createElement("template");

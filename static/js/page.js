@@ -119,6 +119,30 @@ function countUnread() {
 document.addEventListener("htmx:afterSettle", countUnread);
 countUnread();
 
+// --- how many calls wait for her decision: pages that show another number than one drawn now ask anew
+
+const line = body.dataset.user && new BroadcastChannel(`approvals:${body.dataset.user}`);
+let toldOthers = null;
+
+function waitingNumber() {
+  const badge = document.getElementById("approvals-badge");
+  return badge && (badge.querySelector(".count")?.textContent ?? "");
+}
+
+function tellOthers() {
+  const number = waitingNumber();
+  if (!line || number === null || number === toldOthers) return;
+  toldOthers = number;
+  line.postMessage(number);
+}
+
+line?.addEventListener("message", ({ data }) => {
+  if (data !== waitingNumber()) body.dispatchEvent(new CustomEvent("approvals-changed"));
+});
+document.addEventListener("htmx:afterSettle", tellOthers);
+document.addEventListener("htmx:oobAfterSwap", tellOthers);
+tellOthers();
+
 // --- the dialog: shows what htmx puts into it ----------------------------------------------------
 
 document.addEventListener("htmx:afterSwap", (event) => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import Any
 
 import pytest
@@ -180,6 +181,8 @@ def test_the_live_part_brings_new_calls_and_redraws_closed_ones_alone(client_of,
     assert f'id="approval-{first.uid}"' in part
     assert f'id="approval-{second.uid}"' not in part
     assert f'id="approval-{third.uid}"' in part
+    assert re.search(r'id="approvals-badge"[^>]* hx-swap-oob="true"', part)
+    assert '<span class="count">2</span>' in part
 
 
 def test_seeing_a_question_is_kept_once(client_of, reviewer, conversation):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Locator, expect
 
 from providers.scripted import call, reply
@@ -132,3 +134,40 @@ def test_a_message_denies_what_waits_before_it_is_sent_and_after(
     expect(alice.log).to_contain_text("Well.")
     expect(page.locator("#queue")).to_be_hidden()
     assert outcomes(site, uid) == ["denied"] * 3
+
+
+WITHOUT_ASKING_AGAIN = """() => {
+    const badge = document.getElementById("approvals-badge");
+    badge.outerHTML = badge.outerHTML.replace("every 10s, ", "");
+    htmx.process(document.getElementById("approvals-badge"));
+}"""
+
+
+def test_an_answer_is_counted_at_once_in_the_header_the_title_and_every_open_tab(
+    alice: Person, service: ModelService
+):
+    ask_for(alice, service, "Write three more files", 3)
+    page, other = alice.page, alice.new_tab()
+    other.goto("/settings/")
+    counted = other.locator("#approvals-badge .count")
+    waiting = int(counted.inner_text())
+    for tab in (page, other):
+        expect(tab.locator("#approvals-badge .count")).to_have_text(str(waiting))
+        tab.evaluate(WITHOUT_ASKING_AGAIN)
+    expect(page).to_have_title(re.compile(r"^\(3\) waits for you"))
+    cards(alice).first.get_by_role("button", name="Allow", exact=True).click()
+    for tab in (page, other):
+        expect(tab.locator("#approvals-badge .count")).to_have_text(str(waiting - 1))
+    expect(page).to_have_title(re.compile(r"^\(2\) waits for you"))
+
+    # Answered in the queue, where a whole page is the answer, it is counted in the conversation as well.
+    for tab in (page, other):
+        tab.evaluate(WITHOUT_ASKING_AGAIN)
+    other.goto("/approvals/mine/")
+    card = other.locator(".approval-card", has_text="2.txt")
+    card.get_by_role("button", name="Deny").click()
+    expect(page.locator("#approvals-badge .count")).to_have_text(str(waiting - 2))
+    expect(page).to_have_title(re.compile(r"^\(1\) waits for you"))
+    cards(alice).first.get_by_role("button", name="Allow", exact=True).click()
+    expect(alice.log).to_contain_text("I have done it.")
+    expect(page).not_to_have_title(re.compile("waits for you"))

@@ -65,6 +65,8 @@ export class Status {
       // A whole turn may come in one frame.
       const failed = FAILED.has(status) && this.lastFailure?.id !== this.failure;
       if (failed || (this.answer && !BUSY.has(status) && status !== "waiting")) this.end(status);
+      // As many wait as #panel-waiting says by now.
+      this.showTitle();
       return;
     }
     const was = this.known;
