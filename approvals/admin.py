@@ -31,7 +31,7 @@ from .actions.rules import revoke_rule
 from .models import Approval, PolicyRule
 from .models.approval import CHANGE
 from .models.policyrule import CHANGE_RULES
-from .queue import Seen, people_who_allowed, seen_by_uid
+from .queue import Seen, items, people_who_allowed, seen_by_uid, with_facts
 
 SHOWN = "shown"
 """Names the hash of what each confirmed call asked for when the page showed it."""
@@ -141,21 +141,22 @@ class ApprovalAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, approvals: QuerySet[Approval], verdict: Any
     ) -> HttpResponse | None:
         """Shows each call on a page of its own first; what was shown there is what is decided on."""
-        chosen = list(approvals.order_by("pk"))
+        chosen = list(with_facts(Approval.objects.filter(pk__in=approvals)).order_by("pk"))
         if SHOWN not in request.POST:
             context: dict[str, Any] = {
                 **self.admin_site.each_context(request),
                 "title": gettext("Allow these calls once?")
                 if verdict == "approve"
                 else gettext("Deny these calls?"),
+                # As the queue shows them; of one that is too long for a page its beginning, as stored.
                 "approvals": [
                     (
-                        one,
-                        pretty_json(one.effective_input),
-                        as_text(as_data(one.touches)),
-                        is_shown_whole(one.effective_input) and touches.is_shown_whole(one.touches),
+                        item,
+                        "" if is_shown_whole(asked) else pretty_json(asked),
+                        is_shown_whole(asked) and touches.is_shown_whole(item.approval.touches),
                     )
-                    for one in chosen
+                    for item in items(actor_of(request), chosen)
+                    for asked in [item.approval.effective_input]
                 ],
                 "action": "allow_once" if verdict == "approve" else "deny",
                 "checkbox": ACTION_CHECKBOX_NAME,

@@ -364,6 +364,20 @@ def test_staff_decide_in_the_admin_on_what_the_page_showed(client_of, staff, con
     assert [one.deny_message for one in confirmations(approval)] == ["Not like this"]
 
 
+def test_the_admin_shows_a_call_that_is_to_be_confirmed_as_the_queue_does(
+    client_of, staff, conversation
+):
+    approval = ask(conversation, path="a.txt", content='Said "so"\nand more\n', count=3)
+    page = changelist(client_of(staff), approval, "allow_once").content.decode()
+    in_queue = client_of(staff).get(f"/approvals/{approval.uid}/").content.decode()
+    arguments = re.compile(r'<dl class="arguments">.*?</dl>', re.DOTALL)
+    assert arguments.search(page)[0] == arguments.search(in_queue)[0]
+    facts = re.compile(r'<dl class="facts">.*?</dl>', re.DOTALL)
+    assert facts.search(page)[0] == facts.search(in_queue)[0]
+    assert "Said &quot;so&quot;\nand more" in page
+    assert f"{approval.uid}:{approval.effective_sha256}:{approval.round}" in page
+
+
 def test_the_admin_says_of_a_confirmed_call_that_it_was_decided_meanwhile(
     client_of, staff, alice, conversation
 ):
