@@ -27,7 +27,7 @@ class SpendingConfig(AppConfig):
 
         follow(projection.project, *projection.FOLLOWED, turn=Turn.AFTER)
         make_with("meter", draw_meter)
-        make_with("budget", draw_near_end, on=["session.status_idle"])
+        make_with("budget", draw_near_end, on=["session.status_running", "session.status_idle"])
         append_to_exports(SPENT)
         add_sentences(REFUSALS)
         give_with("spending", _("What your model calls used and cost"), owndata.files)

@@ -1,6 +1,7 @@
 """The line above the message box where a budget is near its end: the limit surprises nobody.
 
-How budgets stand is `standings`' part, and the figures beside the transcript are `meter`'s.
+While it stands it asks again by itself: a budget is raised or lifted without a word in the log. How budgets
+stand is `standings`' part, and the figures beside the transcript are `meter`'s.
 """
 
 from __future__ import annotations
@@ -22,4 +23,6 @@ def draw_near_end(conversation: Conversation) -> str:
     ]
     if not near:
         return ""
-    return render_to_string("spending/near_end.html", {"budgets": near}).strip()
+    return render_to_string(
+        "spending/near_end.html", {"budgets": near, "uid": conversation.uid}
+    ).strip()

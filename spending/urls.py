@@ -16,4 +16,5 @@ urlpatterns = [
     path("usage/budgets/", budgets.budgets, name="budgets"),
     path("usage/budgets/<id:uid>/remove/", budgets.remove, name="budget-remove"),
     path("c/<id:uid>/budget/", budgets.conversation_budget, name="budget"),
+    path("c/<id:uid>/budget/near/", budgets.near_end, name="near-end"),
 ]

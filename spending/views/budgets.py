@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_organisation import require_shown_organisation
 from accounts.forms import add_error
@@ -25,6 +25,7 @@ from harness.errors import AgentError, Conflict, NotFound
 from spending.actions.budgets import may_change, remove_budget, set_budget
 from spending.forms import BudgetForm, ConversationBudgetForm
 from spending.models import Budget
+from spending.nearend import draw_near_end
 from spending.standings import applying_to_owner, standings
 
 MOST_SHOWN = 200
@@ -112,6 +113,14 @@ def conversation_budget(request: SignedInRequest, uid: str) -> HttpResponse:
     }
     status = 422 if form.errors else 200
     return render(request, "spending/budget.html", context, status=status)
+
+
+@login_required
+@require_safe
+@never_cache
+def near_end(request: SignedInRequest, uid: str) -> HttpResponse:
+    """The line of a conversation's page about budgets that are near their end; empty once none is."""
+    return HttpResponse(draw_near_end(find_conversation(request.user, uid)))
 
 
 @login_required

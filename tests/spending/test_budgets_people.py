@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -12,9 +13,10 @@ from django.test import Client
 from accounts.actions.organisations import create_organisation
 from accounts.models import Organisation, Role, User
 from chat.presentation import frames
+from chat.presentation.panels import affected_panels
 from conversations import log
 from conversations.actions.sharing import share_conversation
-from conversations.models import Conversation
+from conversations.models import Conversation, Event
 from harness.errors import Declined, Forbidden, Invalid, NotFound
 from harness.events import ModelUsage, SpanModelRequestEnd, SpanModelRequestStart
 from harness.history import Entry
@@ -236,6 +238,24 @@ def test_people_are_warned_from_eighty_percent(
         reached,
     )
     assert bool(told) is near
+
+
+def test_the_warning_asks_again_by_itself_and_goes_once_the_budget_is_raised(
+    alice: User, acme: Organisation, mallory: User, hers, client_of: ClientOf
+):
+    given = {"actor": alice, "scope": Budget.Scope.ORGANISATION, "organisation": acme, **TOKENS}
+    set_budget(limit=100, **given)
+    spend(hers, 100)
+    line = str(frames.page(hers).panels["budget"])
+    (address,) = re.findall(r'hx-get="([^"]+)" hx-trigger="every ', line)
+    assert client_of(alice).get(address).content.decode() == line
+    assert client_of(mallory).get(address).status_code == 404
+    set_budget(limit=1_000, **given)
+    assert client_of(alice).get(address).content == b""
+
+
+def test_a_run_that_begins_draws_the_warning_anew(hers):
+    assert "budget" in affected_panels([Event(type="session.status_running", payload={})])
 
 
 def test_nobody_is_warned_of_what_the_next_message_begins_anew(
