@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.formwords import OurForm
 from accounts.models import Organisation, User
+from accounts.provider_labels import provider_label
 from harness.agentconfig import AgentConfig, Features, ToolRule
 from harness.errors import AgentError, Invalid
 from harness.modelcards import LADDER
@@ -105,7 +106,7 @@ class OwnAgentForm(OurForm):
         known = {value for _group, group in choices for value, _label in group}
         if chosen not in known:
             kind = KINDS.get(self._wishes.provider)
-            service = kind.label if kind else self._wishes.provider
+            service = str(provider_label(kind)) if kind else self._wishes.provider
             words = self._wishes.model or gettext("its default model")
             choices.append((gettext("Chosen now"), [(chosen, f"{service}: {words}")]))
         models.choices = choices
@@ -248,5 +249,5 @@ def _model_choices(
         choices += [(f"{name}|{model}", words_for(model)) for model in offer.models]
         if offer.kind.takes_base_url:
             choices.append((f"{name}|{OTHER}", gettext("Another model, named below")))
-        groups.append((offer.kind.label, choices))
+        groups.append((str(provider_label(offer.kind)), choices))
     return groups

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.models import Organisation, User
+from accounts.provider_labels import provider_label
 from agents.modelchoices import offers_for
 from agents.modelnames import Tariff, tariffs_of
 from conversations.actions.choosing import Wish
@@ -82,11 +83,14 @@ def picker(
     return {
         "own": option(default.provider, default.model, OWN),
         "model_groups": [
-            (kind.label, [option(kind.name, model, f"{kind.name}:{model}") for model in models])
+            (
+                provider_label(kind),
+                [option(kind.name, model, f"{kind.name}:{model}") for model in models],
+            )
             for kind, models in offers
             if models
         ],
-        "model_providers": [(kind.name, kind.label) for kind, _models in offers],
+        "model_providers": [(kind.name, provider_label(kind)) for kind, _models in offers],
         "chosen_model": chosen,
         "other_provider": now.provider if chosen == OTHER else "",
         "other_model": now.model if chosen == OTHER else "",

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Membership, Organisation, User
 from accounts.permissions import require_manager, require_member
+from accounts.provider_labels import provider_label
 from accounts.staff import has_staff_permission, require_staff
 from agents.holding import is_held
 from agents.models import Agent, AgentVersion
@@ -185,7 +186,7 @@ def check_provider(config: AgentConfig) -> None:
         )
     if not config.model and not kind.default_model:
         raise Invalid(
-            _("%(provider)s has no default model.") % {"provider": kind.label},
+            _("%(provider)s has no default model.") % {"provider": provider_label(kind)},
             field="model",
             hint=_("Name the model this agent uses."),
         )

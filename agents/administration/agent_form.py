@@ -18,6 +18,7 @@ from unfold.widgets import (
 
 from accounts.administration.requests import beside_its_field
 from accounts.formwords import OurModelForm
+from accounts.provider_labels import provider_label
 from agents.actions.agents import AUTO, check_agent, require_version
 from agents.agentforms import INHERIT, ROLES, ConfigErrors, field_names, to_config, to_fields
 from agents.models import Agent
@@ -123,7 +124,7 @@ def _field(name: str) -> forms.Field:
     own = part if role in ROLES else name
     match own:
         case "provider":
-            offered = [(kind.name, kind.label) for kind in KINDS.values() if kind.offered]
+            offered = [(kind.name, provider_label(kind)) for kind in KINDS.values() if kind.offered]
             automatic = _("Automatic: the first service the person has a key for, else the demo")
             return _choice(label, hint, [(AUTO, automatic), *offered])
         case "model" | "roster_advisor":

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from django.utils.translation import gettext, gettext_noop
 
+from accounts.provider_labels import told_label
+
 from .sentences import Sentences, one_of
 
 _SERVICE = (
@@ -95,7 +97,7 @@ _FAILURES = Sentences(
         "seconds": r"[\d.]+",
         **dict.fromkeys(("count", "limit"), r"[\d,]+"),
     },
-    told={"service": gettext},
+    told={"service": gettext, "provider": told_label},
 )
 _known = [_FAILURES]
 

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from accounts.provider_labels import provider_label
 from accounts.requests import SignedInRequest
 from agents.switches import help_text, offered
 from chat.attaching import attaching
@@ -151,7 +152,7 @@ def _service(conversation: Conversation) -> dict[str, Any]:
     problem = choice.problem
     kind = KINDS.get(choice.provider)
     return {
-        "label": kind.label if kind else choice.provider,
+        "label": provider_label(kind) if kind else choice.provider,
         "model": choice.model,
         "problem": problem.words if problem else "",
         "is_demo": choice.provider == DEMO,

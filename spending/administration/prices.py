@@ -13,11 +13,12 @@ from unfold.widgets import UnfoldAdminSelectWidget
 from accounts.administration.requests import actor_of, beside_its_field
 from accounts.adminwrites import DeletesEach
 from accounts.formwords import OurModelForm
+from accounts.provider_labels import provider_label
 from providers.table import KINDS
 from spending.actions.prices import RATES, change_price, check_rates, create_price, delete_price
 from spending.models import ModelPrice
 
-PROVIDERS = [(kind.name, kind.label) for kind in KINDS.values()]
+PROVIDERS = [(kind.name, provider_label(kind)) for kind in KINDS.values()]
 _KEY = ("provider", "model", "from_prompt_tokens")
 
 

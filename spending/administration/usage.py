@@ -20,6 +20,7 @@ from unfold.contrib.filters.admin import (
 )
 
 from accounts.administration.readonly import ReadOnlyAdmin
+from accounts.provider_labels import provider_label
 from conversations.administration.log import OF_CONVERSATION, conversation_link
 from providers.table import KINDS
 from reading.moments import day_of
@@ -67,7 +68,7 @@ class ProviderFilter(admin.SimpleListFilter):
     parameter_name = "provider"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterator[tuple[str, str]]:
-        return ((kind.name, kind.label) for kind in KINDS.values())
+        return ((kind.name, str(provider_label(kind))) for kind in KINDS.values())
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Usage]) -> QuerySet[Usage]:
         return queryset.filter(provider=self.value()) if self.value() else queryset
