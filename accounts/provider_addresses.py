@@ -110,8 +110,13 @@ def judge_connection(host: str, address: Address, port: int) -> None:
     host = _plain(host)
     if why_refused(host, address, port, _listed(host)):
         raise AddressRefused(
-            _("The base URL of the provider key leads to an address that is not allowed."),
-            hint=_("Check the base URL, or ask the operator to list it."),
+            _(
+                "The base URL of the provider key leads to a private or local address, which is refused."
+            ),
+            hint=_(
+                "Check it, or ask the operator to list it, with its port, in"
+                " AGENTSITE_PRIVATE_PROVIDER_HOSTS."
+            ),
         )
 
 

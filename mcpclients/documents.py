@@ -110,7 +110,13 @@ def judge(host: str, address: Address, port: int) -> None:
     """Raises AddressRefused for what lies inside this network, unless the operator lists it."""
     listed = entries_with_ports(settings.AGENTSITE_MCP_PRIVATE_HOSTS)
     if why_refused(host, address, port, listed):
-        raise AddressRefused(_("The client's address leads to where none may be."))
+        raise AddressRefused(
+            _("The client's address leads to a private or local address, which is refused."),
+            hint=_(
+                "Check it, or ask the operator to list it, with its port, in"
+                " AGENTSITE_MCP_PRIVATE_HOSTS."
+            ),
+        )
 
 
 def _fetched(url: str) -> dict[str, Any]:
@@ -119,7 +125,7 @@ def _fetched(url: str) -> dict[str, Any]:
         try:
             body = pool.submit(lambda: asyncio.run(_read(url))).result()
         except AddressRefused as problem:
-            raise _refused(problem.message) from None
+            raise _refused(problem.words) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError):
             raise _refused(_("The document about it could not be read.")) from None
     try:

@@ -62,8 +62,13 @@ def judge(host: str, address: Address, port: int) -> None:
     """Raises AddressRefused; it does not tell what a name means inside this network."""
     if why_refused(host, address, port, _listed()):
         raise AddressRefused(
-            _("The address of the MCP server leads to where none may be."),
-            hint=_("Check it, or ask the operator to list it in AGENTSITE_MCP_PRIVATE_HOSTS."),
+            _(
+                "The address of the MCP server leads to a private or local address, which is refused."
+            ),
+            hint=_(
+                "Check it, or ask the operator to list it, with its port, in"
+                " AGENTSITE_MCP_PRIVATE_HOSTS."
+            ),
         )
 
 

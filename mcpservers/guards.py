@@ -96,7 +96,7 @@ async def find_guard(url: str) -> Guard:
     except OAuthFlowError as problem:
         raise _refused(str(problem)[:300]) from None
     except AddressRefused as problem:
-        raise _refused(problem.message) from None
+        raise _refused(problem.words) from None
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _refused(
             _("It could not be reached: %(why)s") % {"why": str(problem)[:200]}
@@ -130,7 +130,7 @@ async def register(guard: Guard, redirect_uri: str) -> Registered:
     except OAuthRegistrationError:
         raise _refused(_("It registered a client that cannot be used.")) from None
     except AddressRefused as problem:
-        raise _refused(problem.message) from None
+        raise _refused(problem.words) from None
     except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise _refused(
             _("It could not be reached: %(why)s") % {"why": str(problem)[:200]}

@@ -553,7 +553,9 @@ def words_of(problem: BaseException, where: Where) -> str:
         problem = problem.exceptions[0]
     if isinstance(problem, TimeoutError):
         return f"It did not answer within {CONNECT_SECONDS:g} seconds."
-    if isinstance(problem, AddressRefused | ToolError):
+    if isinstance(problem, AddressRefused):
+        return problem.words
+    if isinstance(problem, ToolError):
         return problem.message
     if isinstance(problem, httpx2.HTTPStatusError):
         code = problem.response.status_code

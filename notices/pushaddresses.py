@@ -63,7 +63,9 @@ def judge(host: str, address: Address, port: int) -> None:
     """Raises AddressRefused; it does not tell what a name means inside this network."""
     if why_refused(host, address, port, _listed()):
         raise AddressRefused(
-            _("The address of the push service leads to where none may be."),
+            _(
+                "The address of the push service leads to a private or local address, which is refused."
+            ),
             hint=_("Ask the operator to list it in AGENTSITE_PUSH_PRIVATE_HOSTS."),
         )
 

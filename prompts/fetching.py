@@ -367,7 +367,7 @@ async def _got(address: str, headers: dict[str, str]) -> bytes:
 def _judge(host: str, address: Address, port: int) -> None:
     if why_refused(host, address, port, _listed()):
         raise Forbidden(
-            _("The address of the source leads to where none may be."),
+            _("The address of the source leads to a private or local address, which is refused."),
             hint=_("Ask the operator to list it in AGENTSITE_PROMPTS_PRIVATE_HOSTS."),
         )
 

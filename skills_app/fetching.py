@@ -174,6 +174,6 @@ def _judge(host: str, address: Address, port: int) -> None:
     listed = entries_with_ports(settings.AGENTSITE_SKILLS_PRIVATE_HOSTS)
     if why_refused(host, address, port, listed):
         raise Forbidden(
-            _("The address of the source leads to where none may be."),
+            _("The address of the source leads to a private or local address, which is refused."),
             hint=_("Ask the operator to list it in AGENTSITE_SKILLS_PRIVATE_HOSTS."),
         )

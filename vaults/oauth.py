@@ -147,7 +147,7 @@ async def _for_mcp_servers(host: str, port: int) -> list[str]:
     def judge(host: str, address: Address, port: int) -> None:
         listed = hostlists.entries_with_ports(settings.AGENTSITE_MCP_PRIVATE_HOSTS)
         if hostlists.why_refused(host, address, port, listed):
-            raise AddressRefused(f"{host} leads to a private address")
+            raise AddressRefused(host, "AGENTSITE_MCP_PRIVATE_HOSTS")
 
     try:
         return await lookups.judged_addresses(host, port, judge, seconds=LOOK_UP_SECONDS)

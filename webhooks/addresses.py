@@ -35,6 +35,11 @@ class AddressRefused(Exception):
     Its words are for the organisation: they do not tell what a name means inside this network.
     """
 
+    def __init__(self, host: str, setting: str) -> None:
+        """`setting`: where the operator lists what is reached all the same."""
+        super().__init__(f"{host} leads to a private address")
+        self.words = f"{self}, which is refused: the operator can list it in {setting}"
+
 
 class AddressUnknown(Exception):
     """A name leads nowhere now."""
@@ -78,7 +83,7 @@ async def judged_addresses(host: str, port: int) -> list[str]:
 def _judge(host: str, address: Address, port: int) -> None:
     if why := hostlists.why_refused(host, address, port, _listed()):
         logger.info("webhook to %s refused: it leads to %s, which is %s", host, address, why.value)
-        raise AddressRefused(f"{host} leads to a private address")
+        raise AddressRefused(host, "AGENTSITE_WEBHOOK_PRIVATE_HOSTS")
 
 
 def _parse(url: str) -> tuple[SplitResult, str, int]:

@@ -54,7 +54,13 @@ class WebhookEndpoint(models.Model):
         PERSON = "person", _("switched off by somebody")
         FAILING = "failing", _("it failed for too long")
         GONE = "gone", _("it answered that it is gone (410)")
-        ADDRESS = "address", _("its name leads to an address that is not allowed")
+        ADDRESS = (
+            "address",
+            _(
+                "its name leads to a private address, which is refused: the operator can list it in"
+                " AGENTSITE_WEBHOOK_PRIVATE_HOSTS"
+            ),
+        )
 
     uid = models.CharField(max_length=40, unique=True, default=new_endpoint_id, editable=False)
     organisation = models.ForeignKey(

@@ -109,7 +109,7 @@ async def post(
                 received = {name.lower(): value for name, value in answer.headers.items()}
                 answered = await _body(answer, most)
     except AddressRefused as refusal:
-        code, problem = ADDRESS, str(refusal)
+        code, problem = ADDRESS, refusal.words
     except AddressUnknown as unknown:
         code, problem = "name", str(unknown)
     except TimeoutError:

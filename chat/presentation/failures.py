@@ -63,6 +63,12 @@ _FAILURES = Sentences(
     gettext_noop("The agent names no model, and %(provider)s has no default one."),
     gettext_noop("Staff can enter a model in the agent's settings."),
     gettext_noop("%(provider)s is not configured."),
+    gettext_noop(
+        "The base URL of the provider key leads to a private or local address, which is refused."
+    ),
+    gettext_noop(
+        "Check it, or ask the operator to list it, with its port, in AGENTSITE_PRIVATE_PROVIDER_HOSTS."
+    ),
     gettext_noop("MCP servers are not told to a model service at this address."),
     gettext_noop("This provider calls no tools of MCP servers by itself."),
     gettext_noop("This provider cannot be sent a %(kind)s by %(source)s."),

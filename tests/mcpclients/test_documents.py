@@ -214,5 +214,6 @@ def test_none_is_read_for_a_stranger_and_a_refusal_is_a_page(
     assert Browser().get(nobody.address()).status_code == 302
     answer = confirmed(client_of(alice)).get(nobody.address())
     assert answer.status_code == 400
-    assert "leads to where none may be" in answer.content.decode()
+    assert "leads to a private or local address, which is refused." in answer.content.decode()
+    assert "AGENTSITE_MCP_PRIVATE_HOSTS" in answer.content.decode()
     assert not ApiToken.objects.exists()

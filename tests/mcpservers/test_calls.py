@@ -150,7 +150,9 @@ def test_a_name_that_leads_inside_is_not_connected_to(
     settings.AGENTSITE_MCP_PRIVATE_HOSTS = []
     before = len(remote.headers)
     conversation = asked_for(alice, converse)
-    assert "where none may be" in text_of(answered(conversation).content)
+    said = text_of(answered(conversation).content)
+    assert "private or local address, which is refused" in said
+    assert "AGENTSITE_MCP_PRIVATE_HOSTS" in said
     assert len(remote.headers) == before
 
 

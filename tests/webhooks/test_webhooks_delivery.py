@@ -449,7 +449,11 @@ def test_a_name_that_leads_inside_later_is_not_connected_to_and_switched_off(
     issued.endpoint.refresh_from_db()
     assert issued.endpoint.disabled_reason == WebhookEndpoint.Reason.ADDRESS
     last_result = WebhookDelivery.objects.get().last_result
-    assert last_result == "localhost leads to a private address"
+    assert last_result == (
+        "localhost leads to a private address, which is refused: the operator can list it in"
+        " AGENTSITE_WEBHOOK_PRIVATE_HOSTS"
+    )
+    assert "AGENTSITE_WEBHOOK_PRIVATE_HOSTS" in issued.endpoint.get_disabled_reason_display()
 
 
 def test_a_receiver_inside_that_is_gone_is_not_told_by_its_address(acme, subscribe, settings):

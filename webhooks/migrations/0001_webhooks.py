@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
                 ('description', models.CharField(blank=True, max_length=200, verbose_name='description')),
                 ('event_types', models.JSONField(default=list, verbose_name='event types')),
                 ('disabled_at', models.DateTimeField(null=True, verbose_name='switched off at')),
-                ('disabled_reason', models.CharField(blank=True, choices=[('person', 'switched off by somebody'), ('failing', 'it failed for too long'), ('gone', 'it answered that it is gone (410)'), ('address', 'its name leads to an address that is not allowed')], max_length=10, verbose_name='switched off because')),
+                ('disabled_reason', models.CharField(blank=True, choices=[('person', 'switched off by somebody'), ('failing', 'it failed for too long'), ('gone', 'it answered that it is gone (410)'), ('address', 'its name leads to a private address, which is refused: the operator can list it in AGENTSITE_WEBHOOK_PRIVATE_HOSTS')], max_length=10, verbose_name='switched off because')),
                 ('failing_since', models.DateTimeField(null=True, verbose_name='failing since')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created at')),
                 ('updated_at', models.DateTimeField(auto_now=True)),
