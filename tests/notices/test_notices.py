@@ -443,3 +443,11 @@ def test_who_has_no_address_is_told_by_webhook_and_mallory_of_nothing(
         ("x.notice.waiting", conversation.uid, alice.uid),
         ("x.notice.ended", conversation.uid, alice.uid),
     ]
+
+
+def test_both_pages_that_say_what_one_is_told_of_lead_to_each_other(client_of, alice):
+    of_browser = client_of(alice).get(reverse("conversations:settings")).content.decode()
+    section = of_browser[of_browser.index('id="notices-title"') :].partition("</section>")[0]
+    assert f'href="{reverse("notices:settings")}"' in section
+    of_mail = client_of(alice).get(reverse("notices:settings")).content.decode()
+    assert f'href="{reverse("conversations:settings")}#notices-title"' in of_mail
