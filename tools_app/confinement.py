@@ -209,7 +209,12 @@ def entered(root: Path, parts: Sequence[str], *, create: bool = False) -> Iterat
     try:
         descriptor = os.open(root, _DIRECTORY)
     except OSError as problem:
-        raise NotFound(_("The workspace does not exist.")) from problem
+        raise NotFound(
+            _(
+                "The workspace is gone from this server's disk, and with it the files of this conversation."
+            ),
+            hint=_("Ask whoever runs this server for a backup."),
+        ) from problem
     try:
         for index, name in enumerate(parts):
             inner = _step(descriptor, name, "/".join(parts[: index + 1]), create=create)

@@ -76,6 +76,17 @@ def changes_of(conversation: Conversation, path: str) -> tuple[list[Step], bool]
     return steps, len(rows) > CHANGES_SHOWN
 
 
+def missing_files(conversation: Conversation, workspace: Workspace) -> list[str]:
+    """The paths, as people are shown them, of files that the log speaks of and that are not there: brought
+    along with messages, or written by the agent's own tools. The newest first, and none twice."""
+    sent = counting(conversation).filter(type="user.message").exclude(payload__files=[])
+    brought = sent.order_by("-seq").values_list("payload__files", flat=True)[:CHANGES_READ]
+    paths = [file["path"] for files in brought for file in files or ()]
+    written = _changes(conversation).values_list("payload__display__path", flat=True)
+    paths += written[:CHANGES_READ]
+    return [visible(path) for path in dict.fromkeys(paths) if not _is_there(workspace, path)]
+
+
 @dataclass(frozen=True, slots=True)
 class Undoing:
     """Events that files can be put back to before: the first change, and the last time that was done.

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.persons import whose_place
 from accounts.requests import SignedInRequest
 from chat.attachables import attachables_of
+from chat.presentation.changed import missing_files
 from chat.presentation.previews import document_text, ending_of, kind_of_preview, table_of
 from conversations.actions.files import add_files, megabytes
 from conversations.models import Conversation
@@ -30,6 +31,7 @@ from .lookup import find_conversation
 
 LISTED_FILES = 500
 OFFERED_FILES = 12
+NAMED_MISSING = 20
 NAME_CHARACTERS = 100
 
 
@@ -59,10 +61,16 @@ def name_files(request: SignedInRequest, uid: str) -> JsonResponse:
 
 
 def files_context(conversation: Conversation) -> dict[str, Any]:
-    listing = Workspace(workspace_for(conversation.uid)).entries(limit=LISTED_FILES)
+    workspace = Workspace(workspace_for(conversation.uid))
+    listing = workspace.entries(limit=LISTED_FILES)
+    missing: list[str] = []
+    if not listing.entries and not conversation.environment.has_workers:
+        missing = missing_files(conversation, workspace)
     return {
         "conversation": conversation,
         "files": listing.entries,
+        "missing": missing[:NAMED_MISSING],
+        "more_missing": max(0, len(missing) - NAMED_MISSING),
         "complete": listing.complete,
         "upload_limit": megabytes(conversation.environment.upload_limit),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from django.urls import reverse
@@ -11,7 +12,14 @@ from accounts.models import User
 from chat.presentation.changed import CHANGES_SHOWN, changes_of
 from conversations.models import Conversation
 from harness.content import Text
-from harness.events import AgentToolResult, DiffDisplay, Rewound, TableDisplay
+from harness.events import (
+    AgentToolResult,
+    DiffDisplay,
+    Rewound,
+    TableDisplay,
+    UploadedFile,
+    UserMessage,
+)
 from tests.cast import ClientOf
 from tests.chat.drawing import conversation, record
 from tests.chat.test_presentation_units import EVIL
@@ -65,6 +73,29 @@ def test_each_file_is_listed_once_with_what_was_added_and_removed(
     assert "</span>3</span>" in first
     assert "</span>1</span>" in first
     assert "files/download/?path=a.py" in first
+
+
+def test_a_workspace_that_is_lost_is_told_with_the_files_that_were_in_it(
+    conversation: Conversation, root: Path, alice: User, client_of: ClientOf
+) -> None:
+    def listed() -> str:
+        place = reverse("conversations:files", args=[conversation.uid])
+        return client_of(alice).get(place, headers={"HX-Request": "true"}).content.decode()
+
+    assert "No files yet." in listed()
+    brought = UploadedFile(path="uploads/plan.pdf", size=9, media_type="application/pdf")
+    record(conversation, UserMessage(content=(Text(text="Read it"),), files=(brought,)))
+    change(conversation, f"{EVIL}.py", "", "one\n", created=True)
+    change(conversation, "b.py", "", "one\n", created=True)
+    (root / "b.py").write_text("one\n")
+    assert "No files are here any more." not in listed()
+    rmtree(root)
+    told = listed()
+    assert "No files yet." not in told
+    assert "No files are here any more." in told
+    assert told.count("plan.pdf") == 1
+    assert told.count("b.py") == 1
+    assert EVIL not in told
 
 
 def test_a_file_that_is_gone_is_said_to_be(

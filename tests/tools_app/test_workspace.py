@@ -139,6 +139,12 @@ def test_a_file_in_the_place_of_a_folder_is_named(workspace):
         workspace.write_bytes("a/b.txt", b"x")
 
 
+def test_a_lost_workspace_is_said_to_be_gone_with_the_files(tmp_path):
+    with pytest.raises(NotFound, match="workspace is gone from this server") as refusal:
+        Workspace(tmp_path / "lost").stat("a.txt")
+    assert "backup" in refusal.value.words
+
+
 def test_a_missing_file_is_not_found_by_its_name(workspace):
     workspace.write_bytes("a/c", b"")
     for use in (workspace.read_bytes, workspace.stat, workspace.preview, workspace.remove):
