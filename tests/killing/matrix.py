@@ -41,6 +41,7 @@ from django.urls import get_resolver
 from agentsite.asgi import application
 from agentsite.celery import app as celery
 from agentsite.local_services import free_port
+from approvals.models import Approval
 from conversations.models import Conversation, Event, Run
 from harness.content import Text
 from harness.events import (
@@ -239,11 +240,25 @@ def decide_calls(trial: Trial, conversation: int, rows: list[Event]) -> bool:
             if about.count("user.tool_confirmation") <= unknown:
                 # Asked about an unknown outcome, a person looks whether it happened.
                 happened = unknown and scenario.happened(row.uid, trial.effects)
-                decision = "deny" if happened else "allow"
-                path = f"calls/{row.uid}/decide/"
-                post(trial, path, to=conversation, decision=decision)
-                return True
+                asked = Approval.objects.filter(call_uid=row.uid, conversation=conversation).first()
+                if asked is not None:
+                    answer(trial, asked, "deny" if happened else "approve")
+                    return True
     return False
+
+
+def answer(trial: Trial, asked: Approval, verdict: str) -> None:
+    """What the card on the page of its conversation sends, for the question as it stands now."""
+    uid = asked.conversation.uid
+    post_to(
+        trial,
+        f"/approvals/{asked.uid}/decide/",
+        uid,
+        verdict=verdict,
+        input_hash=asked.effective_sha256,
+        round=str(asked.round),
+        next=f"/c/{uid}/",
+    )
 
 
 def play_for_the_tree(trial: Trial) -> bool:
