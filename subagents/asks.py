@@ -7,6 +7,7 @@ looks. Hints to look come from `projection`; the sweep makes up for lost ones.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
@@ -25,6 +26,16 @@ from .models import Subagent, Tree
 
 MOST = 200
 """Conversations below one that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    name: str
+    """What the conversation is called."""
+    calls: tuple[str, ...]
+    rest: Event
+    """With which it waits for them."""
+
 
 _ANYBODY_ASKS = Prepared(
     lambda given: (
@@ -60,12 +71,13 @@ def tell_asks(root_id: int) -> None:
             asking=tuple(
                 ThreadAsk(
                     thread=uid,
-                    name=name,
-                    calls=calls,
-                    known=tuple(before.get(uid, {}).get("calls", ())),
+                    name=ask.name,
+                    calls=ask.calls,
+                    known=_known(ask, before[uid]) if uid in before else (),
+                    read_to=ask.rest.uid,
                 )
-                for uid, (name, calls) in asking.items()
-                if before.get(uid, {}).get("calls") != list(calls)
+                for uid, ask in asking.items()
+                if before.get(uid, {}).get("read_to") != ask.rest.uid
             ),
             going_on=tuple(
                 ThreadAsk(thread=uid, name=each["name"])
@@ -73,13 +85,14 @@ def tell_asks(root_id: int) -> None:
                 if uid not in asking
             ),
             rests=rests,
-            all_calls=tuple(call for _name, calls in asking.values() for call in calls),
+            all_calls=tuple(call for ask in asking.values() for call in ask.calls),
         )
         if not (event.asking or event.going_on or rests != tree.asks.get("rests", False)):
             return
         append(root_id, [Entry.of(event)])
         threads = {
-            uid: {"name": name, "calls": list(calls)} for uid, (name, calls) in asking.items()
+            uid: {"name": ask.name, "calls": list(ask.calls), "read_to": ask.rest.uid}
+            for uid, ask in asking.items()
         }
         tree.asks = {"threads": threads, "rests": rests} if threads else {}
         tree.save(update_fields=["asks"])
@@ -109,8 +122,17 @@ def _below(root_id: int) -> QuerySet[Conversation]:
     return Conversation.objects.filter(pk__in=found).order_by("pk")
 
 
-def _asking(root_id: int) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Of each conversation below that waits for a person: what it is called, and its calls."""
+def _known(ask: _Ask, before: dict[str, Any]) -> tuple[str, ...]:
+    """Those told of `before` that were not asked anew since: such a question is to be seen whole."""
+    log = Event.objects.filter(conversation=ask.rest.conversation_id)
+    told = log.filter(uid=before.get("read_to", "")).values_list("seq", flat=True).first() or 0
+    later = log.filter(type="x.approval_requested", subject__in=before["calls"], seq__gt=told)
+    anew = set(later.values_list("subject", flat=True))
+    return tuple(call for call in before["calls"] if call not in anew)
+
+
+def _asking(root_id: int) -> dict[str, _Ask]:
+    """The conversations below that wait for a person, by their ids."""
     below = _below(root_id)
     rows = below.filter(status=Conversation.Status.IDLE, stop_reason="requires_action")
     waiting = list(rows.select_related("agent_version__agent"))
@@ -122,11 +144,12 @@ def _asking(root_id: int) -> dict[str, tuple[str, tuple[str, ...]]]:
     }
     found = {}
     for row in waiting:
-        rest = Event.objects.filter(conversation=row, type="session.status_idle").order_by("-seq")
-        value = rest[0].value
+        rests = Event.objects.filter(conversation=row, type="session.status_idle")
+        rest = rests.order_by("-seq")[0]
+        value = rest.value
         if isinstance(value, SessionStatusIdle) and isinstance(value.stop_reason, RequiresAction):
             name = called.get(row.pk) or row.agent_version.agent.name
-            found[row.uid] = (name, value.stop_reason.event_ids)
+            found[row.uid] = _Ask(name, value.stop_reason.event_ids, rest)
     return found
 
 

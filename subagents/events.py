@@ -14,7 +14,9 @@ class ThreadAsk(Frozen):
     calls: tuple[str, ...] = ()
     """Ids of its calls that wait for a person; none: it goes on."""
     known: tuple[str, ...] = ()
-    """Those of them that were told of before."""
+    """Those of them that were told of before, as they are now."""
+    read_to: str = ""
+    """The event of its log with which it waits: who is told of these calls has read up to there."""
 
 
 class SubagentsAsk(AppEvent):

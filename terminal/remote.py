@@ -157,11 +157,11 @@ class RemoteDoor:
             lambda: self._sessions.events.stream(uid, event_deltas=["agent.message"])
         )
         with closing(stream):
-            seen: set[str] = set()
+            seen: set[object] = set()
             said: dict[str, int] = {}
             behind = not after
             for row in self.events(uid):
-                seen.add(row["id"])
+                seen |= {row["id"], _telling(row)}
                 if behind:
                     yield Stored(row)
                 behind = behind or row["id"] == after
@@ -174,8 +174,8 @@ class RemoteDoor:
                         offset = said.get(block, 0)
                         said[block] = offset + len(text)
                         yield Streaming(block, offset, text)
-                elif event["type"] != "event_start" and event.get("id") not in seen:
-                    seen.add(event["id"])
+                elif event["type"] != "event_start" and _telling(event) not in seen:
+                    seen |= {event.get("id"), _telling(event)}
                     yield Stored(event)
         raise _Broken
 
@@ -218,6 +218,13 @@ class RemoteDoor:
             raise Declined(
                 f"{self._client.base_url} cannot be reached.", hint="Is the address right?"
             ) from problem
+
+
+def _telling(event: Row) -> object:
+    """What makes it another one to tell of. A thread's call keeps its id where it is asked about anew."""
+    if event.get("session_thread_id"):
+        return event.get("id"), event.get("processed_at")
+    return event.get("id")
 
 
 def _summary(session: Any) -> Summary:

@@ -64,6 +64,8 @@ class Talk:
         self._calls: dict[str, Row] = {}
         self._hosts: dict[str, str] = {}
         """The machine that a call goes to, by its id, as it was asked about last."""
+        self._read: dict[str, str] = {}
+        """Up to where a thread's log was read with the question about a call of it, by the call's id."""
 
     def say(self, text: str) -> Ending:
         """Post a message and follow until everything that was sent is answered."""
@@ -114,6 +116,8 @@ class Talk:
                 self._hosts[event["id"]] = event.get("host") or event.get("x_host") or ""
             if event["type"] == "x.approval_requested":
                 self._hosts[event["tool_use_id"]] = event["terms"]["host"]
+            if event["type"] == "session.thread_status_idle" and (read := event.get("x_read_to")):
+                self._read |= dict.fromkeys(event["stop_reason"]["event_ids"], read)
             if event["type"] == "session.status_terminated":
                 return None
             if _waits_for_worker(event):
@@ -142,7 +146,7 @@ class Talk:
             allow = answer.lower() in {"y", "yes"}
             reason = "" if allow or answer.lower() in {"n", "no"} else answer
             try:
-                read = rest["id"]
+                read = self._read.get(uid, rest["id"])
                 self._door.decide(self._uid, uid, allow=allow, reason=reason, read_to=read)
             except Declined as declined:
                 # Somebody else was quicker, say; the log tells what holds.
@@ -151,7 +155,8 @@ class Talk:
     def _say_what_waits(self, rest: Row) -> None:
         for uid in rest["stop_reason"]["event_ids"]:
             name = self._calls.get(uid, {}).get("name", "a call")
-            how = f"agent approve {self._uid} {uid} --read-to {rest['id']}"
+            read = self._read.get(uid, rest["id"])
+            how = f"agent approve {self._uid} {uid} --read-to {read}"
             self._screen.note(f"{name} waits for a decision: {how}")
 
     def _take_feedback(self) -> bool:

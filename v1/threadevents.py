@@ -124,6 +124,7 @@ def _asks(value: SubagentsAsk, conversation: Conversation) -> list[Told]:
     ]
     for each in value.asking:
         idle = {**_thread(each.thread, each.name), **_requires(each.calls)}
+        idle |= {"x_read_to": each.read_to} if each.read_to else {}
         told += [*_calls(each, conversation), Told("session.thread_status_idle", idle)]
     if value.rests:
         told.append(Told("session.status_idle", _requires(value.all_calls)))

@@ -36,13 +36,15 @@ def decide_call(
 
     Where no `seen_round` says which question is answered, it is the one that stood in the log up to the
     event `read_to`; with neither, the one that the conversation rests with. Raises AskedAnew where it was
-    asked anew since, and Invalid for a `read_to` that is no event of the conversation.
+    asked anew since, and Invalid for a `read_to` that is no event of the conversation. Denying needs none of
+    these.
     """
     subject = call_uid.replace("\0", "")  # one of the databases cannot look for it
     with transaction.atomic():
         held = decidable_conversation(actor, conversation)
         approval = approval_of(held, subject)
-        untold = approval is not None and approval.round > 1 and _is_untold(held, subject, read_to)
+        again = allow and approval is not None and approval.round > 1
+        untold = again and _is_untold(held, subject, read_to)
     if approval is None:
         raise _no_question(held, subject)
     if seen_round is None and untold:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -118,6 +119,37 @@ def test_a_person_is_asked_about_a_call_with_the_machine_that_it_goes_to(play: P
 
     assert talk.follow() is Ending.WAITS
     assert asked == ["Allow send at crm.example? [y]es, [n]o, or the reason for a no: "]
+
+
+def thread_asks(call: str, acts_on: str, when: str, read_to: str) -> list[Wire]:
+    """As a session tells of a thread's call that asks."""
+    words = {"words": [acts_on], "changes": [], "whole": True}
+    here = {"session_thread_id": "sthr_1", "processed_at": when}
+    waits = {"stop_reason": {"type": "requires_action", "event_ids": [call]}}
+    row = f"sevt_{read_to}"
+    return [
+        event(call, "agent.tool_use", name="forget", input={}, x_acts_on=words) | here,
+        event(f"{row}_1", "session.thread_status_idle", x_read_to=read_to, **waits) | here,
+        event(f"{row}_2", "session.status_idle", **waits),
+    ]
+
+
+def test_a_threads_call_that_is_asked_anew_is_shown_as_it_is_now_and_answered_as_that(play: Play):
+    first = thread_asks("u", "The old words.", "2026-01-31T09:30:00Z", "r1")
+    again = thread_asks("u", "The new words.", "2026-01-31T09:31:00Z", "r2")
+    door = play([*first], [again, again])
+    notes = io.StringIO()
+
+    def prompt(_words: str) -> str:
+        raise EOFError
+
+    for asks in (prompt, None):
+        talk = Talk(door, Screen(out=io.StringIO(), notes=notes), "sesn_1", asks)
+        talk._seen = first[-1]["id"]
+        assert talk.follow() is Ending.WAITS
+    assert "The new words." in notes.getvalue()
+    assert "The old words." not in notes.getvalue()
+    assert "agent approve sesn_1 u --read-to r2" in notes.getvalue()
 
 
 @pytest.fixture(autouse=True)

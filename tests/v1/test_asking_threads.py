@@ -1,0 +1,135 @@
+"""Calls of threads that ask, as their session's list and stream have them, and the answers to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.actions.tokens import create_token
+from accounts.models import Organisation, TokenScope, User
+from approvals.models import Approval
+from conversations.actions.conversations import create_conversation
+from conversations.log import append
+from conversations.models import Conversation, Event
+from harness.events import (
+    ApprovalRequested,
+    RequiresAction,
+    SessionStatusIdle,
+    SessionStatusRunning,
+)
+from harness.history import Entry
+from harness.rules import AskTerms
+from subagents.asks import tell_asks
+from tests.approvals.asking import asks
+from tests.conversations.conftest import Converse
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Wire = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("approvals.actions.approvals.wake", lambda _pk: None)
+
+
+class Program:
+    """Who follows a session at `/v1` alone."""
+
+    def __init__(self, secret: str, session: Conversation) -> None:
+        self._client = Client(headers={"x-api-key": secret})
+        self._address = f"/v1/sessions/{session.uid}/events"
+
+    def told(self) -> list[Wire]:
+        return list(self._client.get(self._address).json()["data"])
+
+    def answer(self, call: str, result: str, read_to: str) -> tuple[int, str]:
+        """The status, and why it was refused."""
+        body = {"type": "user.tool_confirmation", "tool_use_id": call, "result": result}
+        events = {"events": [{**body, "x_read_to": read_to}]}
+        answer = self._client.post(self._address, events, "application/json")
+        told = answer.json()
+        return answer.status_code, told["error"]["details"]["error_code"] if "error" in told else ""
+
+
+@pytest.fixture
+def session(converse: Converse) -> Conversation:
+    return converse()[0]
+
+
+@pytest.fixture
+def thread(alice: User, acme: Organisation, session: Conversation) -> Conversation:
+    return create_conversation(
+        actor=alice,
+        organisation=acme,
+        agent=session.agent_version.agent,
+        environment=session.environment,
+        parent=session,
+    )
+
+
+@pytest.fixture
+def program(alice: User, acme: Organisation, session: Conversation) -> Program:
+    scopes = [
+        TokenScope.CONVERSATIONS_READ,
+        TokenScope.CONVERSATIONS_WRITE,
+        TokenScope.APPROVALS_DECIDE,
+    ]
+    token = create_token(actor=alice, organisation=acme, name="Tests", scopes=scopes)
+    return Program(token.secret, session)
+
+
+def asked_anew(asked: Approval, *, told_between: bool) -> None:
+    """As a run asks that took up the thread after its process had died under the call."""
+    thread = asked.conversation
+    request = ApprovalRequested(
+        tool_use_id=asked.call_uid, reason="It takes more now.", terms=AskTerms(effect="workspace")
+    )
+    rest = SessionStatusIdle(stop_reason=RequiresAction(event_ids=(asked.call_uid,)))
+    append(thread.pk, [Entry.of(SessionStatusRunning())])
+    if told_between:
+        tell_asks(thread.parent_id)
+    append(thread.pk, [Entry.of(request), Entry.of(rest)])
+    tell_asks(thread.parent_id)
+
+
+def confirmed(asked: Approval) -> list[str]:
+    rows = Event.objects.filter(subject=asked.call_uid, type="user.tool_confirmation")
+    return [row.value.result for row in rows]
+
+
+def rests(program: Program) -> list[Wire]:
+    return [each for each in program.told() if each["type"] == "session.thread_status_idle"]
+
+
+TOLD_BETWEEN = pytest.mark.parametrize("told_between", [True, False])
+
+
+@TOLD_BETWEEN
+def test_a_yes_to_the_call_of_a_thread_answers_the_question_that_was_read_and_no_later_one(
+    program: Program, thread: Conversation, told_between: bool
+) -> None:
+    asked = asks(thread)
+    tell_asks(thread.parent_id)
+    (first,) = rests(program)
+    asked_anew(asked, told_between=told_between)
+    asked.refresh_from_db()
+    assert asked.round == 2
+
+    told = program.told()
+    assert [each["id"] for each in told].count(asked.call_uid) == 2, "it is shown as it is now"
+    assert [each["type"] for each in told].count("session.status_idle") == 2
+    assert program.answer(asked.call_uid, "allow", first["x_read_to"]) == (409, "asked_anew")
+    assert confirmed(asked) == []
+    assert program.answer(asked.call_uid, "allow", rests(program)[-1]["x_read_to"])[0] == 200
+    assert confirmed(asked) == ["allow"]
+
+
+def test_a_call_is_denied_whatever_was_read(program: Program, thread: Conversation) -> None:
+    asked = asks(thread)
+    tell_asks(thread.parent_id)
+    asked_anew(asked, told_between=True)
+    assert program.answer(asked.call_uid, "deny", program.told()[-1]["id"])[0] == 200
+    assert confirmed(asked) == ["deny"]
