@@ -119,12 +119,12 @@ def wire_events_of(
     if thread is not None or row.type not in PUBLISHED:
         return shown
     for place, told in enumerate(told_of_threads(row.value, row.conversation)):
-        body = (_body(told.call, ours) or {}) if told.call is not None else {}
+        body = wire_event(told.call, ours=ours, reader=reader) if told.call is not None else None
         shown.append(
             {
                 "type": told.type,
                 "id": told.id or f"{row.uid}_{place}",
-                **body,
+                **(body or {}),
                 **told.fields,
                 "processed_at": timestamp(row.created_at),
             }

@@ -67,8 +67,8 @@ class Told:
     fields: Wire = field(default_factory=dict)
     id: str = ""
     """Empty: it has one made of its row's."""
-    call: EventValue | None = None
-    """The call of a thread that it shows."""
+    call: Event | None = None
+    """The call of a thread that it shows, as the thread's log has it."""
 
 
 def told_of_threads(value: EventValue, conversation: Conversation) -> list[Told]:
@@ -141,7 +141,7 @@ def _calls(ask: ThreadAsk, conversation: Conversation) -> list[Told]:
     )
     here = {"session_thread_id": thread_id(ask.thread)}
     return [
-        Told(row.type, here, id=row.uid, call=row.value)
+        Told(row.type, here, id=row.uid, call=row)
         for row in rows.order_by("seq")
         if isinstance(row.value, AgentToolUse | AgentMcpToolUse | AgentCustomToolUse)
     ]

@@ -21,9 +21,11 @@ from harness.events import (
 )
 from harness.history import Entry
 from harness.rules import AskTerms
+from memory.actions.remembering import own_store, remember
 from subagents.asks import tell_asks
 from tests.approvals.asking import asks
 from tests.conversations.conftest import Converse
+from tools_app.touches import as_text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -133,3 +135,16 @@ def test_a_call_is_denied_whatever_was_read(program: Program, thread: Conversati
     asked_anew(asked, told_between=True)
     assert program.answer(asked.call_uid, "deny", program.told()[-1]["id"])[0] == 200
     assert confirmed(asked) == ["deny"]
+
+
+def test_the_call_of_a_thread_is_shown_with_what_it_acts_on(
+    alice: User, acme: Organisation, program: Program, thread: Conversation
+) -> None:
+    store = own_store(actor=alice, organisation=acme)
+    mine = remember(actor=alice, store=store, text="The office is in Lisbon.", key="office").memory
+    asked = asks(thread, {"id": mine.uid}, tool="forget_memory")
+    tell_asks(thread.parent_id)
+    (shown,) = (each for each in program.told() if each["id"] == asked.call_uid)
+    assert "-The office is in Lisbon." in as_text(shown["x_acts_on"])
+    assert (shown["type"], shown["x_name"]) == ("agent.tool_use", "forget_memory")
+    assert "x_seq" not in shown, "the last one of its row has it"
