@@ -146,7 +146,7 @@ class Talk:
             allow = answer.lower() in {"y", "yes"}
             reason = "" if allow or answer.lower() in {"n", "no"} else answer
             try:
-                read = self._read.get(uid, rest["id"])
+                read = self._read.get(uid, str(rest["id"]))
                 self._door.decide(self._uid, uid, allow=allow, reason=reason, read_to=read)
             except Declined as declined:
                 # Somebody else was quicker, say; the log tells what holds.
@@ -155,7 +155,7 @@ class Talk:
     def _say_what_waits(self, rest: Row) -> None:
         for uid in rest["stop_reason"]["event_ids"]:
             name = self._calls.get(uid, {}).get("name", "a call")
-            read = self._read.get(uid, rest["id"])
+            read = self._read.get(uid, str(rest["id"]))
             how = f"agent approve {self._uid} {uid} --read-to {read}"
             self._screen.note(f"{name} waits for a decision: {how}")
 

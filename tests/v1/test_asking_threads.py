@@ -83,6 +83,11 @@ def program(alice: User, acme: Organisation, session: Conversation) -> Program:
     return Program(token.secret, session)
 
 
+def told_above(thread: Conversation) -> None:
+    assert thread.parent_id is not None
+    tell_asks(thread.parent_id)
+
+
 def asked_anew(asked: Approval, *, told_between: bool) -> None:
     """As a run asks that took up the thread after its process had died under the call."""
     thread = asked.conversation
@@ -92,9 +97,9 @@ def asked_anew(asked: Approval, *, told_between: bool) -> None:
     rest = SessionStatusIdle(stop_reason=RequiresAction(event_ids=(asked.call_uid,)))
     append(thread.pk, [Entry.of(SessionStatusRunning())])
     if told_between:
-        tell_asks(thread.parent_id)
+        told_above(thread)
     append(thread.pk, [Entry.of(request), Entry.of(rest)])
-    tell_asks(thread.parent_id)
+    told_above(thread)
 
 
 def confirmed(asked: Approval) -> list[str]:
@@ -114,7 +119,7 @@ def test_a_yes_to_the_call_of_a_thread_answers_the_question_that_was_read_and_no
     program: Program, thread: Conversation, told_between: bool
 ) -> None:
     asked = asks(thread)
-    tell_asks(thread.parent_id)
+    told_above(thread)
     (first,) = rests(program)
     asked_anew(asked, told_between=told_between)
     asked.refresh_from_db()
@@ -131,7 +136,7 @@ def test_a_yes_to_the_call_of_a_thread_answers_the_question_that_was_read_and_no
 
 def test_a_call_is_denied_whatever_was_read(program: Program, thread: Conversation) -> None:
     asked = asks(thread)
-    tell_asks(thread.parent_id)
+    told_above(thread)
     asked_anew(asked, told_between=True)
     assert program.answer(asked.call_uid, "deny", program.told()[-1]["id"])[0] == 200
     assert confirmed(asked) == ["deny"]
@@ -143,7 +148,7 @@ def test_the_call_of_a_thread_is_shown_with_what_it_acts_on(
     store = own_store(actor=alice, organisation=acme)
     mine = remember(actor=alice, store=store, text="The office is in Lisbon.", key="office").memory
     asked = asks(thread, {"id": mine.uid}, tool="forget_memory")
-    tell_asks(thread.parent_id)
+    told_above(thread)
     (shown,) = (each for each in program.told() if each["id"] == asked.call_uid)
     assert "-The office is in Lisbon." in as_text(shown["x_acts_on"])
     assert (shown["type"], shown["x_name"]) == ("agent.tool_use", "forget_memory")
