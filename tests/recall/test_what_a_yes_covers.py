@@ -189,6 +189,7 @@ def test_two_people_agree_on_what_the_first_of_them_was_shown(
         approval=approval,
         verdict="approve",
         input_hash=approval.effective_sha256,
+        seen_round=approval.round,
     )
     approval.refresh_from_db()
     assert "Lisbon" in approval.touches["changes"][0]["diff"]
