@@ -212,7 +212,9 @@ def _calls_about(tasks: Sequence[Task], here: Conversation) -> Iterator[str]:
     numbers = {task.number for task in tasks}
     changes = here.events.filter(type="agent.tool_use", payload__name="task_update")
     for uid, given in changes.values_list("uid", "payload__input"):
-        if isinstance(given, dict) and given.get("id") in numbers:
+        number = given.get("id") if isinstance(given, dict) else None
+        # A call that the schema refused stands there as well, and its number may be a list.
+        if isinstance(number, int) and number in numbers:
             yield uid
 
 

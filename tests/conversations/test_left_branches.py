@@ -147,6 +147,41 @@ def test_a_task_whose_words_come_of_a_left_branch_counts_as_what_was_read_there(
     assert asked[: len(why)] == why if page else asked == ""
 
 
+def test_a_change_that_was_refused_keeps_nobody_from_the_task_board(
+    alice: User, converse: Converse
+) -> None:
+    """Its arguments stand in the log as they were given."""
+    conversation, _ = converse(
+        [
+            *[reply(call("task_create", subject="Mine")), reply("Hello.")],
+            *[reply(call("peek")), reply(call("task_update", id=[1], subject=WORDS)), reply("So.")],
+            *then_send(call("task_list")),
+        ]
+    )
+    turn(alice, conversation)
+    place = conversation.events.filter(type="agent.message").get()
+    turn(alice, conversation, 2)
+    assert results(conversation)[-1].is_error
+    still()
+    rewind(actor=alice, conversation=conversation, event_uid=place.uid)
+    turn(alice, conversation, 3)
+    listed = next(each for each in results(conversation)[3:] if "Mine" in str(each.content))
+    assert not listed.is_error
+
+
+def test_a_path_that_was_refused_keeps_nobody_from_the_shared_files(
+    alice: User, converse: Converse
+) -> None:
+    refused = call("stage_shared_file", path=["a"])
+    conversation, _ = converse([reply(refused), reply(call("shared_files")), reply("So.")])
+    draft(conversation, "")
+    turn(alice, conversation)
+    first, listed = results(conversation)
+    assert first.is_error
+    assert not listed.is_error
+    assert WORDS in str(listed.content)
+
+
 def test_the_history_of_commands_has_those_that_count(alice: User, converse: Converse) -> None:
     asked: list[str] = []
 

@@ -80,7 +80,7 @@ def overview(context: ToolContext, _arguments: dict[str, Any]) -> ToolOutput:
     with _refusals_for_model():
         text, drafts = _access(context).overview()
     staged = {
-        entry.event.input.get("path"): entry.uid
+        _path_of(entry.event.input): entry.uid
         for entry in context.entries
         if isinstance(entry.event, AgentToolUse) and entry.event.name.startswith("stage_shared_")
     }
