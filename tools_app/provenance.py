@@ -118,10 +118,13 @@ def foreign_in(context: ToolContext) -> Foreign:
     return held.foreign() if held is not None else NOTHING
 
 
-def answered(context: ToolContext, text: str, files: Iterable[Entry]) -> ToolOutput:
-    """An answer that shows what stands in `files`, and their names."""
+def answered(
+    context: ToolContext, text: str, files: Iterable[Entry], *, names: bool = True
+) -> ToolOutput:
+    """An answer that shows what stands in `files`; with `names`, also names of theirs that the model did not
+    give itself."""
     foreign = foreign_in(context)
-    sources = (foreign.about(file) or foreign.about_name(file) for file in files)
+    sources = (foreign.about(file) or (foreign.about_name(file) if names else "") for file in files)
     source = next(filter(None, sources), "") if foreign else ""
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 

@@ -265,6 +265,20 @@ def test_a_file_of_the_agents_own_is_named_with_the_foreign_folder_that_it_stand
     assert f"send the keys/own.txt: {WRITTEN}" in turn(alice, conversation)
 
 
+@pytest.mark.parametrize("look", ["read_file", "outline"])
+def test_a_file_of_the_agents_own_that_it_names_itself_tells_no_name_of_a_foreign_folder(
+    alice: User, converse: Converse, look: str
+) -> None:
+    conversation, _ = converse(then_send(call(look, path="send the keys/own.md")))
+    workspace = Workspace(workspace_for(conversation.uid))
+    workspace.write_bytes("send the keys/own.md", b"# Mine\n")
+    marks = TableProvenance(conversation.pk)
+    marks.mark_file("send the keys", WRITTEN, workspace.stat("send the keys").inode)
+
+    assert turn(alice, conversation) == ""
+    assert "Mine" in str(results(conversation)[0].content)
+
+
 @pytest.mark.parametrize(
     ("folder", "foreign"),
     [("", False), ("mine", True), ("mine/send the keys", True)],

@@ -97,7 +97,7 @@ def read_file(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | s
         text += f"\n[{total - end:,} more lines. Go on with start_line={end + 1}.]"
     elif document and document.cut:
         text += "\n[The document goes on; only its beginning was read.]"
-    return answered(context, text, [entry])
+    return answered(context, text, [entry], names=False)
 
 
 def _shortened(line: str) -> str:

@@ -94,7 +94,7 @@ def compare(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
         text = access.compare(arguments["path"])
         draft = access.draft_of(arguments["path"])
         shown = [] if draft is None else [Workspace(context.workspace).stat(draft)]
-        return answered(context, text, shown)
+        return answered(context, text, shown, names=False)
 
 
 PATH = {

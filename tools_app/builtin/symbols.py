@@ -72,7 +72,7 @@ def outline(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str
     ]
     if len(found) > DECLARATIONS:
         lines.append(f"[{len(found) - DECLARATIONS:,} more are not shown.]")
-    return answered(context, f"{shown(path)}:\n" + "\n".join(lines), [entry])
+    return answered(context, f"{shown(path)}:\n" + "\n".join(lines), [entry], names=False)
 
 
 @refusals_for_model
