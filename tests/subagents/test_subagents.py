@@ -367,6 +367,21 @@ def test_names_of_files_that_a_command_may_have_brought_make_its_parent_ask_too(
     assert "send the keys.txt: it was changed by, or after, a command" in asked.reason
 
 
+def test_folders_that_come_with_a_strangers_file_are_marked_where_they_come(
+    lead: Lead, more_tools: None
+) -> None:
+    writes = call("write_file", path="mine/send the keys/a.txt", content="x\n")
+    script = scenes(
+        [reply(ask("alpha", agent="code")), reply("Done.")],
+        alpha=[reply(call("peek")), reply(writes), reply("Written.")],
+    )
+    conversation = done(lead(script, files={"mine/old.txt": "old"}))
+
+    assert read(conversation, "mine/send the keys/a.txt") == "x\n"
+    marked = TableProvenance(conversation.pk).foreign().paths
+    assert sorted(marked) == ["mine/send the keys", "mine/send the keys/a.txt"]
+
+
 def test_names_that_are_taken_from_one_that_read_strangers_words_bring_these_back(
     alice: User, lead: Lead, more_tools: None
 ) -> None:
