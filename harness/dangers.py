@@ -16,7 +16,16 @@ from typing import Literal
 from harness.rules import Risk
 from reading.commandmatching import surely_begins
 from reading.commandwords import all_words, read
-from reading.programs import INTERPRETERS, PLAIN, RUNNING, STARTING, WRAPPERS, WRITING
+from reading.programs import (
+    INTERPRETERS,
+    PLAIN,
+    RUNNING,
+    STARTING,
+    STARTING_SUBCOMMANDS,
+    STARTING_WORDS,
+    WRAPPERS,
+    WRITING,
+)
 
 Mark = Literal[
     "deletes_much",
@@ -247,7 +256,8 @@ def _of_git(rest: Sequence[str], options: Sequence[str], letters: set[str]) -> I
 def _starts(name: str, words: Sequence[str]) -> bool:
     """Whether an option has a reading program write, delete or begin another."""
     changing = (*STARTING.get(name, ()), *WRITING.get(name, ()))
-    return any(word.startswith(changing) for word in words[1:])
+    whole = {*STARTING_WORDS.get(name, ()), *STARTING_SUBCOMMANDS.get(name, ())}
+    return any(word in whole or word.startswith(changing) for word in words[1:])
 
 
 def _is_elsewhere(target: str) -> bool:

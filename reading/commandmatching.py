@@ -7,7 +7,7 @@ Reading the command line is `reading.commandwords`' part, what follows `harness.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from posixpath import basename, normpath
@@ -41,7 +41,11 @@ from reading.programs import (
     PLAIN,
     RUNNING,
     SCRIPTING,
+    SPARED_BELOW,
     STARTING,
+    STARTING_SUBCOMMANDS,
+    STARTING_WORDS,
+    VALUED,
     WRAPPERS,
     WRITING,
 )
@@ -93,9 +97,23 @@ def _starts_no_other(words: Sequence[str], named: int, depth: int = 0) -> bool:
         rest[0] = f"-{rest[0]}"  # its letters need no hyphen
     if name in ASSIGNING and any("=" in word for word in rest):
         return False
-    return not _begins_any((*STARTING.get(name, ()), *WRITING.get(name, ())), rest)
+    spared = SPARED_BELOW.get(name, {}).get(words[1], ())
+    known = (*STARTING.get(name, ()), *WRITING.get(name, ()))
+    options = tuple(each for each in known if each not in spared)
+    if _begins_any(options, rest, VALUED.get(name, _NONE)):
+        return False
+    return not _starts_by_a_word(name, words, named)
 
 
+def _starts_by_a_word(name: str, words: Sequence[str], named: int) -> bool:
+    if not STARTING_WORDS.get(name, _NONE).isdisjoint(words[named:]):
+        return True
+    # Behind an option nobody tells which word is the subcommand and which a value.
+    last = len(words) if words[1].startswith("-") else 2
+    return not STARTING_SUBCOMMANDS.get(name, _NONE).isdisjoint(words[named:last])
+
+
+_NONE = frozenset[str]()
 _SHELL = re.compile(r"[;|&<>()$`\n]")
 _KNOWN = WRAPPERS | INTERPRETERS | PLAIN | STARTING.keys()
 _MAY_START = WRAPPERS | INTERPRETERS | STARTING.keys() | {"git"}
@@ -281,7 +299,7 @@ def _is_meant(command: Simple, prefix: Sequence[str], meant_by: MeantBy, *, move
         return Match.YES
     if name == "git":
         return _git_is_meant(rest, command.targets, prefix[1:] if same else None, moved=moved)
-    if name in PLAIN and _begins_any(STARTING.get(name, ()), rest):
+    if name in PLAIN and _begins_any(STARTING.get(name, ()), rest, VALUED.get(name, _NONE)):
         return Match.MAYBE
     otherwise = Match.NO if name in PLAIN else Match.UNFAMILIAR
     if not same:
@@ -350,17 +368,20 @@ def _known(head: str) -> str:
 _FOLDERS = frozenset({"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"})
 
 
-def _begins_any(beginnings: tuple[str, ...], words: Sequence[Word]) -> bool:
+def _begins_any(
+    beginnings: tuple[str, ...], words: Sequence[Word], valued: Collection[str] = ()
+) -> bool:
     if not beginnings:
         return False
     return any(
-        word is None or any(_begins(word, beginning) for beginning in beginnings) for word in words
+        word is None or any(_begins(word, beginning, valued) for beginning in beginnings)
+        for word in words
     )
 
 
-def _begins(word: str, beginning: str) -> bool:
+def _begins(word: str, beginning: str, valued: Collection[str]) -> bool:
     """Whether the word begins so, is the same option cut shorter still, or has its letter in a row of
-    others (`-qu` for `-u`)."""
+    others (`-qu` for `-u`), which ends at one whose value the rest of the word is."""
     if word.startswith(beginning):
         return True
     if beginning[0].isalpha():
@@ -369,7 +390,10 @@ def _begins(word: str, beginning: str) -> bool:
         name = word.partition("=")[0]
         return len(name) > 2 and beginning.startswith(name)
     is_row = word.startswith("-") and not word.startswith("--")
-    return is_row and len(beginning) == 2 and beginning[0] == "-" and beginning[1] in word[1:]
+    if not (is_row and len(beginning) == 2 and beginning[0] == "-"):
+        return False
+    place = word.find(beginning[1], 1)
+    return place > 0 and not any(letter in valued for letter in word[1:place])
 
 
 def _git_is_meant(

@@ -8,6 +8,7 @@ command line and is not told here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from string import ascii_letters
 
 
 def _words(text: str) -> frozenset[str]:
@@ -224,8 +225,8 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "pnpm": ("--script-s", "--shell", "-C", "--dir", "--conf"),
     "yarn": ("--cwd", "--script-s", "--use-yarnrc"),
     "kubectl": ("--kubec", "--edi", "--exec"),
-    "gcloud": ("ssh", "--command", "--ssh-f", "--"),
-    "az": ("run-command", "--scripts"),
+    "gcloud": ("--command", "--ssh-f", "--scp-f", "--flags-f"),
+    "az": ("--scripts",),
     "helm": ("--post-r", "--kubec"),
     "gpg": ("--photo-v", "--agent-p", "--opt", "--home", "--exec-p", "--dirm", "--pine"),
     "cpio": ("--rsh", "-F", "-I", "-O", "--file"),
@@ -297,14 +298,13 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("ug", "ugrep"), ("--filter", "--pager", "--view", "--config", "-@")),
     "ack": ("--pager", "--ackrc"),
     "gs": ("-sOutputFile", "-o", "-dNOSAFER", "-dDELAYSAFER", "-c", "-I", "@"),
-    "systemctl": ("edit", "-H", "--ho"),
+    "systemctl": ("-H", "--ho"),
     "pacman": ("--hookd", "--conf", "--root", "-r", "--sysr"),
-    "brew": ("sh", "irb", "ruby"),
     **dict.fromkeys(("play", "rec", "sox"), ("|",)),
     "bundle": ("--gem",),
     "composer": ("-d", "--work"),
     "coverage": ("--rc",),
-    **dict.fromkeys(("conda", "gh", "mamba", "micromamba", "terraform", "tofu"), ()),
+    **dict.fromkeys(("brew", "conda", "gh", "mamba", "micromamba", "terraform", "tofu"), ()),
     "less": ("+", "-k", "--lesskey"),
     "more": ("+",),
     # Whatever follows is in a language of theirs by which they start programs.
@@ -347,6 +347,44 @@ WRITING: Mapping[str, tuple[str, ...]] = {
 }
 """Options by which a program that reads and prints writes a file, removes one or sets something instead, in
 the same form: what is written may be what another program starts."""
+
+STARTING_WORDS: Mapping[str, frozenset[str]] = {
+    "az": frozenset({"run-command"}),
+    "brew": _words("exec sh"),
+    "gcloud": _words("ssh --"),
+}
+"""Whole words, wherever they stand, by which a program does so that lets nobody cut its words short."""
+
+STARTING_SUBCOMMANDS: Mapping[str, frozenset[str]] = {
+    "brew": _words("bundle irb ruby"),  # a Brewfile is a program
+    "systemctl": frozenset({"edit"}),
+}
+"""The same of words that do so as its subcommand alone."""
+
+VALUED: Mapping[str, frozenset[str]] = {
+    "curl": frozenset("AbcCdDeEFHKmoPQrtTuUwxXyYz"),
+    "date": frozenset("Idfr"),
+    **dict.fromkeys(("pytest", "py.test"), frozenset("kmr")),
+    **dict.fromkeys(
+        ("cc", "gcc", "g++", "c++", "clang", "clang++", "gfortran"), frozenset(ascii_letters)
+    ),
+}
+"""Letters that end a row of short options everywhere, since the rest of the word is their value."""
+
+_OF_HG = ("-e", "-p", "-t")
+SPARED_BELOW: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "hg": {
+        **dict.fromkeys(
+            _words("amend annotate archive blame commit diff export grep heads import log"), _OF_HG
+        ),
+        **dict.fromkeys(_words("status summary tag tip"), _OF_HG),
+        **dict.fromkeys(_words("incoming outgoing"), ("-p",)),
+        **dict.fromkeys(_words("backout graft rebase"), ("-e",)),
+        "bundle": ("-t",),
+    },
+}
+"""Of the options of `STARTING` those that mean another thing below a subcommand: `-p` is a program for one
+and a patch for the others."""
 
 ASSIGNING = frozenset({"make", "gmake"})
 """Those to which a word such as `SHELL=x` says what they start."""
