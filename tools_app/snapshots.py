@@ -26,7 +26,7 @@ from tools_app.confinement import TEMPORARY_PREFIX, entered, open_file, open_fol
 from tools_app.leases import Lease
 from tools_app.removing import remove_tree
 
-_INODES = 2**63 - 1
+INODES = 2**63 - 1
 """Numbers of files as tables keep them (`workspace.entry_of`)."""
 
 FOLDER = ".checkpoints"
@@ -376,7 +376,7 @@ class Store:
                 first(item.path, item.source, 0)
             with entered(self._root, [*folders, name], create=True) as made:
                 if is_new:
-                    first(item.path, item.source, os.fstat(made).st_ino & _INODES)
+                    first(item.path, item.source, os.fstat(made).st_ino & INODES)
             return
         with entered(self._root, folders, create=True) as folder, _writable(folder):
             temporary = f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
@@ -392,7 +392,7 @@ class Store:
                     os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
                 if item.source:
                     inode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino
-                    first(item.path, item.source, inode & _INODES)
+                    first(item.path, item.source, inode & INODES)
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=folder)

@@ -41,7 +41,7 @@ from tools_app.confinement import (
 from tools_app.leases import Lease, forget, leased
 from tools_app.quota import admit, require_room
 from tools_app.removing import remove_tree
-from tools_app.snapshots import remove_store
+from tools_app.snapshots import INODES, remove_store
 from tools_app.textfiles import decode, language_of
 
 FILE_LIMIT = 10 * 1024**2
@@ -302,7 +302,7 @@ class Workspace:
             if replace:
                 _mode_of_file(place, wanted, wanted)
             with translated(wanted):
-                number = os.stat(temporary, dir_fd=place).st_ino
+                number = os.stat(temporary, dir_fd=place).st_ino & INODES
                 for candidate in [wanted] if replace else _candidates(wanted):
                     if not replace and _is_taken(place, candidate):
                         continue
@@ -407,7 +407,7 @@ def entry_of(path: str, status: os.stat_result) -> Entry:
     size = status.st_size if kind == "file" else 0
     modified = datetime.fromtimestamp(status.st_mtime, UTC)
     # Some file systems use the highest bit, which no column of a table has room for.
-    inode = status.st_ino & (2**63 - 1)
+    inode = status.st_ino & INODES
     return Entry(path, kind, size, modified, inode, status.st_ctime)
 
 

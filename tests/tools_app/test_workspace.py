@@ -217,6 +217,22 @@ def test_an_upload_that_breaks_off_leaves_nothing_behind(root, workspace):
     assert names(root) == []
 
 
+def test_the_number_of_an_upload_is_told_as_it_is_known_later(workspace, monkeypatch):
+    """Some file systems give numbers that no table can keep."""
+    look, told = os.stat, []
+
+    def look_far_up(*given, **more):
+        kind, (fields, others) = look(*given, **more).__reduce__()
+        if "dir_fd" not in more:  # of a lease
+            return kind(fields, others)
+        return kind((fields[0], fields[1] | 2**63, *fields[2:]), others)
+
+    monkeypatch.setattr(os, "stat", look_far_up)
+    entry = workspace.save_upload("a.txt", [b"x"], first=lambda *found: told.append(found))
+    assert told == [("a.txt", entry.inode)]
+    assert entry.inode < 2**63
+
+
 @pytest.mark.parametrize(
     "name", ["../../secret.txt", "/etc/secret.txt", "C:\\Users\\me\\secret.txt", "a/secret.txt"]
 )
