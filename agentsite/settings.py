@@ -328,7 +328,8 @@ AGENTSITE_SANDBOX_ENVIRONMENT: list[str] = env.list("AGENTSITE_SANDBOX_ENVIRONME
 LANG, LC_ALL, TERM and TZ. What looks like a secret never is."""
 AGENTSITE_MOUNT_ROOTS: list[str] = env.list("AGENTSITE_MOUNT_ROOTS", default=[])
 """Folders of this host below which the policies of environments may open what they name
-(`filesystem_policy`), besides the system's programs. What is the server's own is never opened."""
+(`filesystem_policy`), besides the system's programs. What is the server's own is never opened, and where it
+takes skills and documents from, nothing is written."""
 AGENTSITE_ENV_FILE_PATH = environment.env_file()
 AGENTSITE_DOCKER_IMAGE = env.str("AGENTSITE_DOCKER_IMAGE", default="debian:12")
 """The image of the sandbox `docker`, on the engine already. `debian@sha256:…` stays the same; what a tag

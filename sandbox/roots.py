@@ -49,8 +49,10 @@ class Roots:
     own: tuple[Path, ...] = ()
     """The server's data, secrets and sockets."""
     code: tuple[Path, ...] = ()
-    """The server's programs, and what it takes in from folders of this host: no more to be opened, but for
-    what lies in the system's own folders."""
+    """The server's programs and packages: no more to be opened, but for what lies in the system's own
+    folders."""
+    taken_in: tuple[Path, ...] = ()
+    """Folders of others from which it takes skills and documents: never to be written to."""
 
     def check(self, policy: Policy) -> None:
         """Raises `Invalid`, for the field `policy`, naming the first path that may not be opened."""
@@ -93,10 +95,15 @@ class Roots:
         mounts = _mount_points()
         opened = list(_places(real, mounts))
         system = not writable and is_of_system(path, real)
-        for kept in (*self.own, *(() if system else self.code)):
+
+        def meets(kept: Path) -> bool:
             where = _place(PurePosixPath(os.path.realpath(kept)), mounts)
-            if any(place.holds(where) or where.holds(place) for place in opened):
-                return "it is the server's own, or holds it"
+            return any(place.holds(where) or where.holds(place) for place in opened)
+
+        if any(map(meets, (*self.own, *(() if system else self.code)))):
+            return "it is the server's own, or holds it"
+        if writable and any(map(meets, self.taken_in)):
+            return "the server takes skills or documents from there, so it is read at most"
         if not system and not any(
             real.is_relative_to(os.path.realpath(root)) for root in self.allowed
         ):

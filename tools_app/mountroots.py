@@ -26,6 +26,7 @@ def mount_roots() -> Roots:
         allowed=tuple(Path(root) for root in settings.AGENTSITE_MOUNT_ROOTS),
         own=tuple(dict.fromkeys(_own())),
         code=tuple(dict.fromkeys(_code())),
+        taken_in=tuple(dict.fromkeys(_taken_in())),
     )
 
 
@@ -67,12 +68,18 @@ def _code() -> Iterator[Path]:
     )
     if not _is_of_system(f"{sys.base_prefix}/"):
         yield Path(sys.base_prefix)
-    for folder in (
-        settings.AGENTSITE_STRANDS_DIR,
+    yield from _folders(settings.AGENTSITE_STRANDS_DIR, settings.AGENTSITE_SKILLS_INDEX)
+
+
+def _taken_in() -> Iterator[Path]:
+    yield from _folders(
         settings.AGENTSITE_SKILLS_DIR,
-        settings.AGENTSITE_SKILLS_INDEX,
         *settings.AGENTSITE_SKILLS_FOLDERS,
         *settings.AGENTSITE_WATCHED_DOCUMENTS.values(),
-    ):
+    )
+
+
+def _folders(*named: str) -> Iterator[Path]:
+    for folder in named:
         if folder and "://" not in folder:
             yield Path(folder).expanduser()

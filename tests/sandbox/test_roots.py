@@ -41,9 +41,9 @@ def test_a_database_and_all_that_its_engine_keeps_beside_it_is_never_opened(
 
 @pytest.mark.parametrize(
     "name",
-    ["STRANDS_DIR", "SKILLS_DIR", "SKILLS_INDEX", "SKILLS_FOLDERS", "WATCHED_DOCUMENTS"],
+    ["STRANDS_DIR", "SKILLS_INDEX", "SKILLS_DIR", "SKILLS_FOLDERS", "WATCHED_DOCUMENTS"],
 )
-def test_no_folder_from_which_the_server_takes_code_or_documents_is_opened(
+def test_a_folder_from_which_the_server_takes_code_is_never_opened_and_others_are_not_written_to(
     tmp_path: Path, settings: Any, name: str
 ):
     settings.AGENTSITE_MOUNT_ROOTS = [str(tmp_path)]
@@ -52,10 +52,14 @@ def test_no_folder_from_which_the_server_takes_code_or_documents_is_opened(
     given = {"SKILLS_FOLDERS": [str(kept)], "WATCHED_DOCUMENTS": {"coll_x": str(kept)}}
     mount_roots().check(opening(kept))
     setattr(settings, f"AGENTSITE_{name}", given.get(name, str(kept)))
+    is_code = name in {"STRANDS_DIR", "SKILLS_INDEX"}
     for path in (kept, kept / "below", kept.parent):
         for write in (False, True):
-            with pytest.raises(Invalid, match="server's own"):
-                mount_roots().check(opening(path, write=write))
+            if write or is_code:
+                with pytest.raises(Invalid, match="server's own" if is_code else "read at most"):
+                    mount_roots().check(opening(path, write=write))
+            else:
+                mount_roots().check(opening(path))
     mount_roots().check(Policy())
 
 
