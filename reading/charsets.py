@@ -74,9 +74,12 @@ def plain_type(content_type: str) -> str:
     """A Content-Type that others may read by Python's own means: its character set is one of these, or not
     named, and there is little of it."""
     kind, _semicolon, parameters = content_type[: _LONGEST_TYPE + 1].partition(";")
+    kind, is_none, _value = kind.partition(
+        "="
+    )  # that has no kind, and would be read as a parameter
     if len(content_type) > _LONGEST_TYPE:
         return kind[:_LONGEST_TYPE].strip()
-    if "charset" not in parameters.lower():
+    if not is_none and "charset" not in parameters.lower():
         return content_type
     given = parameters.split(";")
     found = [match[1] for each in given if (match := _CHARSET.fullmatch(each.strip()))]

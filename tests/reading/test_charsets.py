@@ -6,7 +6,7 @@ import codecs
 from email.message import Message
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reading.charsets import as_text, codec_of, plain_type, strictly
@@ -129,6 +129,7 @@ def test_a_content_type_names_a_character_set_that_anybody_may_look_up(given, to
     assert plain_type(given) == told
 
 
+@example("charset=punycode")
 @given(
     st.lists(
         st.sampled_from(
