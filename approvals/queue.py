@@ -26,6 +26,7 @@ from jobs.prepared import Prepared
 from reading.digits import number_of
 from reading.unseen import first_unseen, visible_json
 from rendering.diff import diff_table
+from tools_app.touches import is_told_of
 
 from .consents import agreement
 from .deciders import may_not_decide
@@ -94,6 +95,10 @@ class Item:
     """How many others beside it in the list, on which the viewer may decide, ask for exactly the same."""
     repeats: bool = False
     """It asks for exactly the same as the one before it in the list."""
+
+    @property
+    def alike_key(self) -> str:
+        return asked_for(self.approval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +173,18 @@ def items(user: User, approvals: Sequence[Approval]) -> list[Item]:
     rows = Conversation.objects.visible_to(user).filter(pk__in=here)
     readable = set(rows.values_list("pk", flat=True))
     found = [_item(user, approval, surroundings[approval.pk], readable) for approval in approvals]
-    number = Counter(_asked(item) for item in found if _is_open(item))
+    number = Counter(item.alike_key for item in found if _is_open(item))
     return [
-        replace(item, alike=number[_asked(item)] - 1) if _is_open(item) else item for item in found
+        replace(item, alike=number[item.alike_key] - 1) if _is_open(item) else item
+        for item in found
     ]
 
 
 def _alike_together(shown: Sequence[Item]) -> list[Item]:
     """Identical calls one behind the other, where the first of them stands."""
-    groups: dict[tuple[str, str, str], list[Item]] = {}
+    groups: dict[str, list[Item]] = {}
     for item in shown:
-        groups.setdefault(_asked(item), []).append(item)
+        groups.setdefault(item.alike_key, []).append(item)
     return [
         replace(item, repeats=place > 0)
         for group in groups.values()
@@ -186,13 +192,11 @@ def _alike_together(shown: Sequence[Item]) -> list[Item]:
     ]
 
 
-def _asked(item: Item) -> tuple[str, str, str]:
-    return asked_for(item.approval)
-
-
-def asked_for(approval: Approval) -> tuple[str, str, str]:
-    """What of two calls is the same where they ask for exactly the same."""
-    return approval.tool, approval.host, approval.effective_sha256
+def asked_for(approval: Approval) -> str:
+    """What of two calls is the same where they ask for exactly the same, and act on exactly the same: the
+    arguments of some only name that, each in its own conversation."""
+    bound = approval.touches.get("bound", "") if is_told_of(approval.tool) else ""
+    return f"{approval.tool}:{approval.host}:{approval.effective_sha256}:{bound}"
 
 
 def _is_open(item: Item) -> bool:

@@ -33,7 +33,8 @@ _NO_TEXT = gettext_noop("It is no text: %(bytes)d bytes, SHA-256 %(sha256)s.")
 
 
 def tell(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    conversation = Conversation.objects.select_related("agent_version").get(uid=conversation_uid)
+    rows = Conversation.objects.select_related("organisation", "agent_version__agent")
+    conversation = rows.get(uid=conversation_uid)
     files = TableSharedFiles(conversation, workspace_for(conversation_uid))
     path = str(given.get("path", ""))
     try:
@@ -54,4 +55,6 @@ def tell(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> dict[str
             words.append((_NO_TEXT, {"bytes": len(data), "sha256": sha256_of(data)}))
         texts.append("" if data is not None and found is None else found.text if found else None)
     change = changed_text(path, *texts)
-    return told_of([change], *words, whole=len(words) == 1)
+    # Whose files these are is named by no argument, which name all the rest.
+    bound = (conversation.organisation.uid, conversation.agent_version.agent.uid)
+    return told_of([change], *words, bound=bound, whole=len(words) == 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -269,3 +270,31 @@ def test_of_many_memories_the_texts_are_cut_and_every_path_is_told(
     told |= {names["path"] for _sentence, names in touches["words"] if "path" in names}
     assert told == set(notes.memories.values_list("path", flat=True))
     assert touches["whole"] is False
+
+
+def test_of_two_calls_that_name_different_memories_by_the_same_path_each_has_its_own_yes(
+    alice: User, acme: Organisation, converse: Any, notes: MemoryStore, client_of: ClientOf
+) -> None:
+    others = create_store(actor=alice, organisation=acme, name="Notes", scope=ORGANIZATION)
+    create_memory(actor=alice, store=others, path="/tea/contract.md", content="Signed.")
+    asked = []
+    for store in (notes, others, notes):
+        conversation = converse([])[0]
+        wanted = [Wanted(store.uid, Access.READ_WRITE)]
+        attach_stores(actor=alice, conversation=conversation, stores=wanted)
+        asked.append(asks(conversation, DELETE, tool="memory"))
+    first, other, same = asked
+    client = client_of(alice)
+
+    page = client.get("/approvals/").content.decode()
+    assert page.count("Exactly the same call") == 1
+    assert "Choose this and 1 identical call<" in page
+    assert len(set(re.findall(r'data-alike="([^"]*)"', page))) == 2
+    (chosen,) = re.findall(r'data-choose="([^"]*)"', page)
+    assert page.count(f'data-alike="{chosen}"') == 2
+
+    shown = [f"{one.uid}:{one.effective_sha256}:{one.round}" for one in asked]
+    for both, status in ((first, other), 400), ((first, same), 302):
+        together = {"approval": [one.uid for one in both], "shown": shown, "verdict": "approve"}
+        assert client.post("/approvals/decide/", together).status_code == status
+    assert set(Approval.objects.filter(state="approved")) == {first, same}

@@ -106,8 +106,8 @@ def test_each_place_that_asks_shows_the_draft(alice, asked, client_of, staff):
     page = f"/admin/approvals/approval/{approval.pk}/change/"
     assert "+Be kind." in admin.get(page).content.decode()
     chosen = {"action": "allow_once", "_selected_action": str(approval.pk)}
-    page = admin.post("/admin/approvals/approval/", chosen).content.decode()
-    assert "Be kind." in page.partition('class="touched"')[2]
+    confirms = admin.post("/admin/approvals/approval/", chosen).content.decode()
+    assert "Be kind." in confirms.partition('class="touched"')[2]
     row = client.get("/api/approvals").json()[0]
     assert "+Be kind." in row["acts_on"]["changes"][0]["diff"]
     assert row["acts_on"]["whole"] is True
@@ -115,6 +115,16 @@ def test_each_place_that_asks_shows_the_draft(alice, asked, client_of, staff):
     assert [
         "+Be kind." in each.message for each in questions(principal, approval.conversation)
     ] == [True]
+
+
+def test_the_same_draft_of_another_agent_is_not_the_same_call(alice, asked, client_of):
+    both = [asked(), asked()]
+    client = client_of(alice)
+    assert "Exactly the same call" not in client.get("/approvals/").content.decode()
+    shown = [f"{one.uid}:{one.effective_sha256}:{one.round}" for one in both]
+    together = {"approval": [one.uid for one in both], "shown": shown, "verdict": "approve"}
+    assert client.post("/approvals/decide/", together).status_code == 400
+    assert not SharedVersion.objects.exists()
 
 
 def test_of_a_draft_that_the_call_does_not_name_nothing_is_shown_as_if_it_were(alice, asked):
