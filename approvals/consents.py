@@ -13,7 +13,7 @@ from accounts.models import User
 from accounts.persons import persons_among, persons_behind
 from harness.rules import Condition
 
-from .deciders import may_answer_now, reviews
+from .deciders import may_answer_now, may_not_allow, reviews
 from .models import Approval, ApprovalDecision
 from .requesters import also_requesting, having_told, writing
 
@@ -62,7 +62,9 @@ def agreement(approval: Approval, on: str = "") -> Agreement:
         tuple(
             Consent(one, one.by, frozenset(one.persons) | persons_behind(one.by))
             for one in given
-            if one.by is not None and may_answer_now(one.by, approval)
+            if one.by is not None
+            and may_answer_now(one.by, approval)
+            and not may_not_allow(one.by, approval, one.input_sha256)
         )
     )
 

@@ -6,6 +6,8 @@ whose consent counts `consents`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.utils.translation import gettext as _
 
 from accounts.models import Membership, Role, User
@@ -16,6 +18,7 @@ from conversations.models import Conversation
 
 from .models import Approval
 from .models.approval import CHANGE
+from .requesters import writing
 
 
 def may_not_decide(actor: User, approval: Approval) -> str:
@@ -32,14 +35,35 @@ def may_not_decide(actor: User, approval: Approval) -> str:
     return ""
 
 
+def may_not_allow(actor: User, approval: Approval, chosen: str) -> str:
+    """Why this person, who may answer it, may not let it run with the input of this hash; empty when she may.
+
+    Who puts other arguments in the place of the agent's has written that call: where its requester may not
+    decide on it, she proposes them and somebody else allows them. She may still deny it, or allow another.
+    """
+    if not approval.requester_may_not_decide:
+        return ""
+    writers = list(User.objects.filter(pk__in=writing(approval, chosen)))
+    if actor in writers or _speaks_for(actor, writers):
+        return _("You changed what this call would run with, so somebody else must allow that.")
+    return ""
+
+
 def may_be_asked(user: User, approval: Approval) -> bool:
     """Whether it may be handed to her: she still belongs here, and could answer it."""
     belongs = Membership.objects.filter(organisation_id=approval.organisation_id, user=user)
     return (
         user.is_active
         and not user.is_service
-        and not may_not_decide(user, approval)
+        and not may_not_answer(user, approval)
         and (belongs.exists() or has_staff_permission(user, CHANGE))
+    )
+
+
+def may_not_answer(user: User, approval: Approval) -> str:
+    """Why she could not answer it in each way as it is put now; empty when she could."""
+    return may_not_decide(user, approval) or may_not_allow(
+        user, approval, approval.effective_sha256
     )
 
 
@@ -74,12 +98,17 @@ def _is_requester(actor: User, approval: Approval) -> str:
         return _(
             "The rule that asks wants somebody else than those who wrote to the agent, here or beside it."
         )
-    requesters = [approval.requested_by, *others]
-    if not (actor.is_service or any(one.is_service for one in requesters)):
-        return ""
-    if persons_behind(actor) & {pk for one in requesters for pk in persons_behind(one)}:
+    if _speaks_for(actor, [approval.requested_by, *others]):
         return _(
             "The rule that asks wants somebody else than who the agent works for, and a service"
             " account counts as everybody who manages it or made a token for it."
         )
     return ""
+
+
+def _speaks_for(actor: User, others: Sequence[User]) -> bool:
+    """Whether a person who stands behind the account stands behind one of the others, too, of which one at
+    least is a service account."""
+    if not (actor.is_service or any(one.is_service for one in others)):
+        return False
+    return bool(persons_behind(actor) & {pk for one in others for pk in persons_behind(one)})

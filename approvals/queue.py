@@ -29,7 +29,7 @@ from rendering.diff import diff_table
 from tools_app.touches import is_told_of
 
 from .consents import agreement
-from .deciders import may_not_decide
+from .deciders import may_not_allow, may_not_answer, may_not_decide
 from .models import Approval, ApprovalDecision
 from .models.approval import CHANGE, VIEW, ApprovalQuerySet
 from .surroundings import Around, around
@@ -83,6 +83,10 @@ class Item:
     """What it acts on, where its arguments only name that."""
     may_not: str
     """Why the viewer may not decide on it; empty when she may."""
+    may_not_allow: str
+    """Why she may not allow it as it stands, where she may decide on it."""
+    asked_for: tuple[Field, ...]
+    """What the agent asked for, where somebody has put other arguments in its place."""
     is_own: bool
     allowed: int
     """How many people have allowed it, of several whom it takes, while it waits."""
@@ -275,19 +279,27 @@ def _item(user: User, approval: Approval, surroundings: Around, readable: Collec
         caption = _("Change of %(path)s") % {"path": touches.get("path", "")}
         diff = diff_table(str(touches.get("diff", "")), caption=caption)
     may_not = may_not_decide(user, approval) if approval.is_waiting else ""
+    asks = approval.is_waiting and not may_not
+    own = may_not_allow(user, approval, approval.effective_sha256) if asks else ""
     allowed, lapsed = _consents(approval)
     return Item(
         approval=approval,
-        fields=tuple(Field.of(name, value) for name, value in approval.effective_input.items()),
+        fields=_fields(approval.effective_input),
         diff=diff,
         touched=Touched.of(touches),
         may_not=may_not,
+        may_not_allow=own,
+        asked_for=_fields(approval.input) if approval.was_edited else (),
         is_own=approval.conversation_id in readable,
         allowed=allowed,
         lapsed=lapsed,
         dangers=tuple(danger_words(approval.tool, approval.effective_input)),
         around=surroundings,
     )
+
+
+def _fields(given: Mapping[str, Any]) -> tuple[Field, ...]:
+    return tuple(Field.of(name, value) for name, value in given.items())
 
 
 def people_who_allowed(approval: Approval) -> int:
@@ -324,7 +336,7 @@ def assignees(approval: Approval) -> list[User]:
     given = Q(shares__conversation=approval.conversation_id, shares__role__in=list(DECIDING))
     found = people.filter(reviewing | given | Q(pk=approval.conversation.owner_id)).distinct()
     return [
-        one for one in found.order_by("username")[:COUNTED] if not may_not_decide(one, approval)
+        one for one in found.order_by("username")[:COUNTED] if not may_not_answer(one, approval)
     ]
 
 

@@ -21,9 +21,11 @@ def also_requesting(approval: Approval) -> set[int]:
 
 
 def having_told(approval: Approval) -> set[int]:
-    """The keys of those who told the agent something by an answer to a call of its tree: with the reason of
-    a refusal, or by the arguments that they put in the place of its own."""
+    """The keys of those who told the agent something by an answer to another call of its tree: with the
+    reason of a refusal, or by the arguments that they put in the place of its own. Of this one's it knows
+    nothing yet: see `writing`."""
     rows = _edits().filter(approval__root=approval.root_id, approval__final_input__isnull=False)
+    rows = rows.exclude(approval=approval.pk)
     edited = {
         row.by_id
         for row in rows.select_related("approval")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from accounts.models import User
@@ -18,7 +19,7 @@ from accounts.persons import persons_behind
 from accounts.reviewing import REVIEWING
 from approvals.auditing import about_approval
 from approvals.consents import Agreement, Consent, agreement, conditions_met
-from approvals.deciders import may_be_asked, may_not_decide, reviews
+from approvals.deciders import may_be_asked, may_not_allow, may_not_decide, reviews
 from approvals.models import Approval, ApprovalDecision
 from approvals.projection import propose
 from audit.models import AuditEntry
@@ -104,6 +105,7 @@ def decide_approval(
             _require_entitled(actor, held)
             if answer.verdict == "approve":
                 _require_same_question(held, answer)
+                _require_not_her_own(held, answer)
             _decide(held, answer)
     if late:
         raise Expired(
@@ -295,6 +297,15 @@ def _require_same_question(held: Approval, answer: Answer) -> None:
         )
 
 
+def _require_not_her_own(held: Approval, answer: Answer) -> None:
+    given = answer.edited_input
+    chosen = held.effective_sha256 if given is None else input_hash(given)
+    if why := may_not_allow(answer.actor, held, chosen):
+        raise MayNotDecide(
+            why, hint=_("You may deny the call, or allow it with what the agent asked for.")
+        )
+
+
 def _require_reach(held: Approval, answer: Answer) -> None:
     """Who decides because the conversation is shared with her allows nothing beyond the turn."""
     if answer.scope != "run" and not _may_settle(answer.actor, held):
@@ -328,6 +339,9 @@ def _decide(held: Approval, answer: Answer) -> None:
         earlier = ApprovalDecision.objects.filter(
             approval=held, round=held.round, by=answer.actor, verdict=consent
         )
+        if held.requester_may_not_decide:
+            # What she proposed herself is no consent of hers: she may still agree to something else.
+            earlier = earlier.filter(Q(edited_input__isnull=True) | Q(input_sha256=chosen))
         is_repeated = earlier.exists()
         if is_repeated and agreement(held, on=chosen).persons < held.needed:
             raise AlreadyDecided(
@@ -350,27 +364,19 @@ def _decide(held: Approval, answer: Answer) -> None:
             persons=sorted(persons_behind(answer.actor)),
             verdict=answer.verdict,
             reason=answer.reason,
-            edited_input=answer.edited_input,
+            # Who names what was proposed before has written nothing.
+            edited_input=answer.edited_input if chosen != held.effective_sha256 else None,
             input_sha256=chosen,
             scope=answer.scope,
             pattern=answer.pattern,
             key=answer.key,
         )
-    if answer.edited_input is not None and chosen not in {held.effective_sha256, held.input_sha256}:
-        _bar_from_deciding_alone(held, answer.actor)
     agreed = agreement(held, on=chosen)
     _write_audit(held, answer, chosen, agreed)
     if answer.verdict == "deny":
         _deny(held, answer.actor, answer.reason)
     elif answer.verdict != "not_now":
         _consent(held, answer, given, chosen, agreed)
-
-
-def _bar_from_deciding_alone(held: Approval, author: User) -> None:
-    """Who puts other arguments in the place of the agent's has written the call: where its requester may not
-    decide on it, she proposes them, and somebody else decides."""
-    if held.requester_may_not_decide:
-        held.also_requested_by.add(author)
 
 
 def _consent(

@@ -97,7 +97,7 @@ class Migration(migrations.Migration):
                 'ordering': ['id'],
                 'constraints': [
                     models.UniqueConstraint(condition=models.Q(('key__isnull', False)), fields=('approval', 'key'), name='decision_key_unique'),
-                    models.UniqueConstraint(condition=models.Q(('verdict', 'approve')), fields=('approval', 'round', 'by'), name='one_consent_a_person'),
+                    models.UniqueConstraint(condition=models.Q(('verdict', 'approve')), fields=('approval', 'round', 'by', 'input_sha256'), name='one_consent_a_person'),
                 ],
             },
         ),

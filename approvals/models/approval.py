@@ -295,7 +295,7 @@ class ApprovalDecision(models.Model):
                 name="decision_key_unique",
             ),
             models.UniqueConstraint(
-                fields=["approval", "round", "by"],
+                fields=["approval", "round", "by", "input_sha256"],
                 condition=Q(verdict="approve"),
                 name="one_consent_a_person",
             ),

@@ -16,8 +16,10 @@ from accounts.models import Membership, Organisation, Role, TokenScope, User
 from agui.incoming import ResumeAnswer
 from agui.interrupts import inputs_of, open_interrupts
 from approvals.actions.approvals import decide_approval
+from approvals.deciders import may_not_allow
 from approvals.models import Approval, PolicyRule
 from approvals.policyrules import rules_for
+from approvals.queue import assignees
 from approvals.suggestions import cover_of
 from conversations.judging import judge
 from conversations.log import append
@@ -46,7 +48,7 @@ from terminal.local import LocalDoor
 from terminal.screen import Screen
 from terminal.talk import Talk
 from tests.approvals.asking import WRITE, a_reviewer, asks
-from tests.cast import ClientOf
+from tests.cast import ClientOf, make_user
 from tests.conversations.conftest import Converse
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -317,10 +319,11 @@ def test_who_changes_what_a_call_runs_with_has_somebody_else_decide_on_it(
 
     allow(rita, OTHER)
     assert confirmed(asked) == []
-    for edited in (None, OTHER, WRITE):
+    for edited in (None, OTHER):
         with pytest.raises(MayNotDecide):
             allow(rita, edited)
-    allow(rolf)
+    assert confirmed(asked) == []
+    allow(rolf, OTHER)
     assert confirmed(asked) == ["allow"]
     answer = conversation.events.get(type="user.tool_confirmation").value
     assert (answer.edited_input, answer.met) == (
@@ -329,6 +332,84 @@ def test_who_changes_what_a_call_runs_with_has_somebody_else_decide_on_it(
     )
     later = asks(conversation, {"path": "b.txt", "content": ""}, requester_may_not_decide=True)
     assert list(later.also_requested_by.all()) == [rita]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_who_has_changed_a_call_may_still_deny_it_or_allow_what_its_agent_asked_for(
+    acme: Organisation, converse: Converse, *, again: bool
+) -> None:
+    rita = a_reviewer(acme)
+    for verdict, edited, said in (("deny", None, ["deny"]), ("approve", WRITE, ["allow"])):
+        conversation, _script = converse()
+        asked = asks(conversation, requester_may_not_decide=True)
+        propose_other(rita, asked)
+        if again:
+            terms = AskTerms(requester_may_not_decide=True)
+            anew = ApprovalRequested(tool_use_id=asked.call_uid, reason="Anew.", terms=terms)
+            append(conversation.pk, [Entry.of(anew)])
+            asked.refresh_from_db()
+        assert rita not in assignees(asked)
+        with pytest.raises(MayNotDecide):
+            decide_approval(
+                actor=rita,
+                approval=asked,
+                verdict="approve",
+                input_hash=asked.effective_sha256,
+                seen_round=asked.round,
+            )
+        decide_approval(
+            actor=rita,
+            approval=asked,
+            verdict=verdict,  # type: ignore[arg-type]
+            input_hash=asked.effective_sha256,
+            seen_round=asked.round,
+            edited_input=edited,
+        )
+        assert confirmed(asked) == said
+    answer = conversation.events.filter(type="user.tool_confirmation").latest("seq").value
+    assert answer.edited_input is None
+    assert "requester_may_not_decide" in answer.met
+
+
+def propose_other(who: User, asked: Approval) -> None:
+    decide_approval(
+        actor=who,
+        approval=asked,
+        verdict="approve",
+        input_hash=asked.effective_sha256,
+        seen_round=asked.round,
+        edited_input=OTHER,
+    )
+    asked.refresh_from_db()
+    assert asked.final_input == OTHER
+
+
+def test_nobody_allows_through_a_service_account_what_she_changed(
+    alice: User, acme: Organisation, converse: Converse
+) -> None:
+    rita = a_reviewer(acme)
+    asked = asks(converse()[0], requester_may_not_decide=True)
+    propose_other(rita, asked)
+    robot = make_user("robot", kind=User.Kind.SERVICE, made_by=rita)
+    assert may_not_allow(robot, asked, asked.effective_sha256)
+    assert not may_not_allow(robot, asked, asked.input_sha256)
+    assert not may_not_allow(alice, asked, asked.effective_sha256)
+
+
+def test_the_pages_say_that_somebody_else_must_allow_what_she_changed(
+    acme: Organisation, converse: Converse, client_of: ClientOf
+) -> None:
+    rita = a_reviewer(acme)
+    asked = asks(converse()[0], requester_may_not_decide=True)
+    client = client_of(rita)
+    assert "Somebody else must then allow it." in client.get(f"/approvals/{asked.uid}/").text
+    propose_other(rita, asked)
+    for address in ("/approvals/", f"/approvals/{asked.uid}/"):
+        page = client.get(address).text
+        assert "somebody else must allow that" in page
+        assert 'value="deny"' in page
+        assert "What the agent had asked for:" in page
+    assert "Allow once" not in client.get("/approvals/").text
 
 
 def test_who_allows_a_call_as_its_agent_asked_for_it_has_not_changed_it(
