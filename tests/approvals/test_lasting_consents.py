@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.actions.members import change_role, remove_member
 from accounts.actions.service_accounts import create_service_account, remove_service_account
@@ -269,6 +271,28 @@ def for_always(alice: User, rita: User, conversation: Conversation) -> PolicyRul
     allow(alice, asked, scope="always")
     assert allowed(asked)
     return PolicyRule.objects.get(made_from=asked)
+
+
+def test_many_permissions_with_conditions_are_read_with_as_many_statements_as_one(
+    alice: User, acme: Organisation, converse: Converse
+) -> None:
+    conversation, people = converse()[0], [a_reviewer(acme, f"rita-{each}") for each in range(5)]
+
+    def statements() -> int:
+        held = Conversation.objects.get(pk=conversation.pk)
+        with CaptureQueriesContext(connection) as made:
+            assert all(one.grant and one.grant.two_people for one in rules_for(held))
+        return len(made)
+
+    made = []
+    for number, rita in enumerate(people):
+        asked = asks(conversation, {"path": f"{number}.txt", "content": ""}, two_people=True)
+        for who in (rita, alice):
+            allow(who, asked, scope="conversation" if number % 2 else "always")
+        assert allowed(asked)
+        made.append(statements())
+    assert len(rules_for(conversation)) == len(people)
+    assert len(set(made)) == 1, made
 
 
 @pytest.mark.parametrize("end", [leaves, closed, demoted, deleted])
