@@ -184,7 +184,7 @@ class Calls:
         self._readied = ""
         """The turn whose first writing was made ready for."""
         self._untold: list[Event] = []
-        """What came of it and is not stored yet."""
+        """What came of it, and of what hooks were asked, and is not stored yet."""
         self._ruled: dict[str, Ruling] = {}
         """What hooks said in this run, by the call as it would run."""
 
@@ -222,11 +222,17 @@ class Calls:
         What was judged is stored only if nobody said anything meanwhile: else it is judged again, with
         her word. Returns early when a person interrupts; unfinished calls are then left for `stop`.
         """
+        await self._answer()
+        if told := self._untold:
+            self._untold = []
+            await self.append(*map(Entry.of, told))
+
+    async def _answer(self) -> None:
         while not self.history.interrupt:
             await self.kit.refresh_rules()
             refused, asked, allowed = await self._judged(self.history.awaited())
             if refused or asked:
-                await self.append_if_unchanged(*refused, *asked)
+                await self._store_if_unchanged(*refused, *asked)
             elif allowed and await self._made_ready_for(allowed):
                 continue  # that may have taken long
             elif not allowed or await self._run(allowed):
@@ -273,17 +279,13 @@ class Calls:
                     await self.append()  # her stop is known from here on
                     return [], [], []
                 if ruling.refusal:
-                    refused += map(Entry.of, ruling.events)
                     whose = ruling.untrusted_by
                     refused.append(refusal_of(call, ruling.refusal, "denied", untrusted_by=whose))
                 elif ruling.question and call.decision is None:
-                    asked += map(Entry.of, ruling.events)
                     asked.append(_question_of(call, tool, ruling, self.history))
                 elif tool.handed_out:
-                    refused += map(Entry.of, ruling.events)
                     refused.append(await hand_out(call, tool, tool.handed_out, self.kit.offload))
                 else:
-                    self._untold += ruling.events
                     allowed.append((call, tool))
             elif judgement.terms is not None and (call.decision or judgement.terms != call.terms):
                 request = ApprovalRequested(
@@ -293,7 +295,8 @@ class Calls:
         return refused, asked, allowed
 
     async def _ruling(self, call: OpenCall, tool: Tool) -> Ruling | None:
-        """What hooks say of it; its events come once. None where a person stops the turn meanwhile."""
+        """What hooks say of it; what they tell of that is stored with what comes of it. None where a person
+        stops the turn meanwhile."""
         hooks = self.kit.asks_at(TOOL_BEFORE, CHILD_BEFORE)
         if hooks is None:
             return PASSED
@@ -301,7 +304,7 @@ class Calls:
         key = f"{call.uid} {call.decision is not None} {given}"
         known = self._ruled.get(key)
         if known is not None:
-            return replace(known, events=())
+            return known
         begins_child = tool.handed_out is not None and tool.carrier not in {"", PEOPLE}
         ruling = PASSED
         for point in (TOOL_BEFORE, CHILD_BEFORE) if begins_child else (TOOL_BEFORE,):
@@ -311,7 +314,9 @@ class Calls:
                 if await first_of(asking, self.signal):
                     asking.cancel()
                     return None
-                ruling = ruling.with_next(asking.result())
+                said = asking.result()
+                self._untold += said.events
+                ruling = ruling.with_next(said)
         self._ruled[key] = ruling
         return ruling
 
@@ -379,9 +384,7 @@ class Calls:
 
     async def _tell_start(self, calls: Sequence[tuple[OpenCall, Tool]]) -> bool:
         """That they are about to run is stored before any of them runs; or nothing is, see `_run`."""
-        told, self._untold = self._untold, []
-        stored = await self.append_if_unchanged(
-            *map(Entry.of, told),
+        return await self._store_if_unchanged(
             *(
                 Entry.of(
                     SpanToolStart(
@@ -391,8 +394,13 @@ class Calls:
                     )
                 )
                 for call, tool in calls
-            ),
+            )
         )
+
+    async def _store_if_unchanged(self, *entries: Entry) -> bool:
+        """With what is to be told before them, which goes with the next where these are not stored."""
+        told, self._untold = self._untold, []
+        stored = await self.append_if_unchanged(*map(Entry.of, told), *entries)
         if not stored:
             self._untold = [*told, *self._untold]
         return stored
@@ -519,7 +527,7 @@ class Calls:
             await self.kit.refresh_rules()
             refused, asked, allowed = await self._judged([call])
             if refused or asked:
-                await self.append_if_unchanged(*refused, *asked)
+                await self._store_if_unchanged(*refused, *asked)
                 continue
             if not allowed:
                 raise PutDown

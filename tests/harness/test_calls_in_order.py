@@ -14,6 +14,7 @@ from harness.events import (
     AgentToolUse,
     ApprovalRequested,
     Event,
+    SessionUpdated,
     SpanToolStart,
     UserInterrupt,
     UserToolConfirmation,
@@ -94,6 +95,28 @@ async def test_a_rule_that_is_made_while_the_first_writing_is_made_ready_for_cou
 
     assert wrote == []
     assert outcomes(bench) == ["denied"] * 3
+
+
+@pytest.mark.parametrize("then", ["always_deny", "always_ask", "interrupt"])
+async def test_what_came_of_making_ready_is_told_though_nothing_is_written_then(then: str):
+    rules, wrote = Rules(), list[str]()
+
+    async def ready(_turn: str, _seq: int) -> Sequence[Event]:
+        if then == "interrupt":
+            bench.journal.post(UserInterrupt())
+        else:
+            rules.make(then)
+        return [SessionUpdated(title="The files could not be kept.")]
+
+    bench = writing(rules, then, wrote, before_writing=ready)
+
+    await bench.run(said("Go."))
+
+    assert wrote == []
+    kinds = [type(event) for event in bench.events()]
+    assert kinds.count(SessionUpdated) == 1
+    answers = ApprovalRequested if then == "always_ask" else AgentToolResult
+    assert kinds.index(SessionUpdated) < kinds.index(answers)
 
 
 async def test_what_the_first_brought_of_strangers_has_the_next_one_ask():

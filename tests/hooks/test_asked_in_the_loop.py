@@ -143,6 +143,29 @@ async def test_a_yes_to_what_a_hook_asks_about_counts_at_the_machine_it_was_aske
             assert sent == ["x", "x"]
 
 
+@pytest.mark.parametrize("verdict", ["refuse", "ask"])
+async def test_what_a_hook_said_is_told_though_somebody_speaks_before_it_is_stored(verdict: str):
+    spoke: list[str] = []
+
+    async def answers(_about: About, _where: Where) -> Answer:
+        if not spoke:
+            spoke.append("once")
+            bench.journal.post(said("Wait."))
+        return Answer(verdict, "Not now.")
+
+    bench = Bench(
+        scripted(reply(call("look", text="a")), reply("Done."), reply("Done.")),
+        [make_tool("look")],
+        hooks=Port([hook(answers, "tool.before")]),
+    )
+    await bench.run(said("Go."))
+
+    kinds = [type(event) for event in bench.events()]
+    assert kinds.count(HooksAnswered) == 1
+    follows = AgentToolResult if verdict == "refuse" else ApprovalRequested
+    assert kinds.index(HooksAnswered) < kinds.index(follows)
+
+
 async def test_a_check_of_an_outcome_that_a_hook_holds_back_is_not_run_and_fails():
     for answer in (Answer("refuse", "Not now."), Answer("ask", "Look first.")):
         bench, checks = checking(
