@@ -293,12 +293,15 @@ def _plan_in_words(
 # --- the log --------------------------------------------------------------------------------------
 
 
-def open_questions(conversation: Conversation) -> tuple[str, Sequence[CallFacts]]:
-    """The id of the request that waits for a person, and its calls that nobody answered yet."""
+def open_questions(
+    conversation: Conversation, reader: User | None = None
+) -> tuple[str, Sequence[CallFacts]]:
+    """The id of the request that waits for a person, and its calls that nobody answered yet. `reader` as for
+    `TableFacts`."""
     rest = _last_rest(conversation) if conversation.waits_for_person else None
     if rest is None:
         return "", ()
-    asked = _asked(conversation, rest.uid)
+    asked = _asked(conversation, rest.uid, reader)
     return rest.uid, [call for call in asked if call.custom or _waiting(conversation, call)]
 
 
@@ -307,7 +310,9 @@ def _last_rest(conversation: Conversation) -> Event | None:
     return rests.order_by("-seq").first()
 
 
-def _asked(conversation: Conversation, request_id: str) -> Sequence[CallFacts]:
+def _asked(
+    conversation: Conversation, request_id: str, reader: User | None = None
+) -> Sequence[CallFacts]:
     """The calls a request is about: those its rest waits for. Raises `NotFound`."""
     rest = Event.objects.filter(
         conversation=conversation, uid=request_id.replace("\0", ""), type="session.status_idle"
@@ -317,7 +322,7 @@ def _asked(conversation: Conversation, request_id: str) -> Sequence[CallFacts]:
         raise NotFound(_("There is no such request."))
     if not isinstance(value.stop_reason, RequiresAction):
         return ()
-    return TableFacts(conversation).asked(value.stop_reason.event_ids, rest.seq)
+    return TableFacts(conversation, reader=reader).asked(value.stop_reason.event_ids, rest.seq)
 
 
 def _waiting(conversation: Conversation, call: CallFacts) -> Approval | None:

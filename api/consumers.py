@@ -18,7 +18,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from accounts.api.throttling import count_request
-from accounts.models import TokenScope
+from accounts.models import TokenScope, User
 from accounts.persons import whose_place
 from conversations.following import FollowingConsumer, Gone, after_in
 from conversations.joining import Joining
@@ -222,7 +222,8 @@ class ChatConsumer(FollowingConsumer):
 
     def read(self) -> Batch:
         if self._fresh:
-            return self._begin_now(self._conversation(self._count_entry()))
+            newcomer = self._count_entry()
+            return self._begin_now(self._conversation(newcomer), newcomer.user)
         visitor = self._visitor()
         # Before the conversation: what is said of its switches must not be older than the events.
         rows = _AFTER.all(uid=self._uid, seq=self._seen)
@@ -234,7 +235,8 @@ class ChatConsumer(FollowingConsumer):
                 _("Give the largest `seq` you were sent, or leave it out."),
             )
             raise Gone(said, incoming.CLOSED_BAD_ADDRESS)
-        facts = TableFacts(conversation, traced=conversation.owner_id == visitor.user.pk)
+        hers = conversation.owner_id == visitor.user.pk
+        facts = TableFacts(conversation, traced=hers, reader=visitor.user)
         frames: list[Framed] = []
         seq = self._seen
         for row in rows:
@@ -243,11 +245,11 @@ class ChatConsumer(FollowingConsumer):
         more = len(rows) == EVENTS_A_READ
         return Batch(seq, effort_of(conversation), frames, more, conversation.last_seq)
 
-    def _begin_now(self, conversation: Conversation) -> Batch:
+    def _begin_now(self, conversation: Conversation, reader: User) -> Batch:
         """From now on; of what was before, only what waits for an answer is said."""
         self._fresh = False
         self._seen = conversation.last_seq
-        request_id, calls = open_questions(conversation)
+        request_id, calls = open_questions(conversation, reader)
         asked = questions(request_id, calls)
         last = conversation.last_seq
         return Batch(last, effort_of(conversation), asked, last=last)

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
+from accounts.models import User
 from accounts.provider_keys import resolve
 from conversations.models import Conversation, Event, ModelTrace
 from harness.content import text_of
@@ -91,10 +92,14 @@ def wire_effort(effort: str) -> str:
 
 class TableFacts:
     """The `projection.Facts` of one conversation. `traced`: with what models were sent and answered, which
-    holds its owner's memories and instructions, so that nobody else is told."""
+    holds its owner's memories and instructions, so that nobody else is told. `reader`: what calls act on is
+    told as far as that one may see it; None: not at all."""
 
-    def __init__(self, conversation: Conversation, *, traced: bool = False) -> None:
+    def __init__(
+        self, conversation: Conversation, *, traced: bool = False, reader: User | None = None
+    ) -> None:
         self._conversation = conversation
+        self._reader = reader
         self._traced = traced
         self._calls: dict[str, CallFacts] = {}
         self._files: Frame | None = None
@@ -122,7 +127,8 @@ class TableFacts:
                     handed.add(row.subject)
                 elif row.type in {"x.outcome_unknown", "x.approval_requested"}:
                     handed.discard(row.subject)
-        return [found[uid] for uid in uids if uid in found and uid not in handed]
+        calls = [found[uid] for uid in uids if uid in found and uid not in handed]
+        return calls if self._reader is None else self._with_what_is_told(calls, self._reader)
 
     def usage(self, rest: LoggedEvent) -> Frame:
         return usage_of(self._conversation, self._turn_began(rest.seq), rest.seq)
@@ -226,6 +232,11 @@ class TableFacts:
             "usage": {"input_tokens": prompt_tokens(used), "output_tokens": used.output_tokens},
         }
 
+    def _with_what_is_told(self, calls: Sequence[CallFacts], reader: User) -> Sequence[CallFacts]:
+        named = {call.uid: call.name for call in calls}
+        told = data_before(reader, self._conversation.pk, named)
+        return [replace(call, acts_on=told.get(call.uid, {})) for call in calls]
+
     # --- the tables -------------------------------------------------------------------------------
 
     def _before(self, seq: int) -> Any:
@@ -272,7 +283,6 @@ def _call(row: Event) -> CallFacts:
         custom=isinstance(use, AgentCustomToolUse),
         reason=getattr(use, "reason", ""),
         round=int(asks),
-        acts_on=data_before(row.conversation_id, row.uid, use.name),
     )
 
 

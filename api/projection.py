@@ -97,7 +97,8 @@ class CallFacts:
     round: int = 0
     """How often it had been asked about."""
     acts_on: Mapping[str, Any] = field(default_factory=dict)
-    """What the input names, as it was when it was asked; empty where that says it all."""
+    """Of a call that a rest asks about what the input names, as it was when it was asked; empty where that
+    says it all."""
 
 
 class Facts(Protocol):

@@ -29,7 +29,7 @@ class ApprovalsConfig(AppConfig):
         follow(projection.project, *projection.FOLLOWED, turn=Turn.BEFORE)
         decide_with(decide_call)
         notify_of(waiting)
-        keep_with(projection.told_of, projection.forget_told)
+        keep_with(projection.told_of, projection.told_to, projection.forget_told)
         forget_with("approvals", forget)
         go_along_with("approvals", take_rules_along)
         make_with("waiting", draw_waiting)

@@ -6,10 +6,11 @@ it needless. What people do with one is in `actions.approvals`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from accounts.models import User
@@ -33,7 +34,7 @@ from harness.events import Event as EventValue
 from harness.patterns import input_hash
 from harness.rules import AskTerms
 from jobs.prepared import Prepared
-from tools_app.touches import taken_out, touched_by
+from tools_app.touches import for_others, taken_out, touched_by
 
 from .deciders import may_be_asked
 from .models import Approval
@@ -86,6 +87,18 @@ def told_of(conversation: int, call_uid: str) -> dict[str, Any]:
     """What its question showed beside the arguments; empty: nobody was asked."""
     rows = Approval.objects.filter(conversation=conversation, call_uid=call_uid)
     return rows.values_list("touches", flat=True).first() or {}
+
+
+def told_to(
+    reader: User, conversation: int, call_uids: Collection[str]
+) -> dict[str, Mapping[str, Any]]:
+    """The same of several calls, by their ids, for one who reads their conversation."""
+    rows = Approval.objects.filter(conversation=conversation, call_uid__in=call_uids)
+    hers = Approval.objects.visible_to(reader).filter(pk=OuterRef("pk"))
+    return {
+        uid: touches if seen else for_others(touches)
+        for uid, touches, seen in rows.order_by().values_list("call_uid", "touches", Exists(hers))
+    }
 
 
 def forget_told(organisation: int, uid: str) -> None:

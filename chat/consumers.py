@@ -131,11 +131,12 @@ class ConversationConsumer(FollowingConsumer):
 
     def read(self) -> protocol.Changed:
         """What happened after the browser's last event. Raises `Gone`."""
-        conversation = self._conversation(self._user())
+        reader = self._user()
+        conversation = self._conversation(reader)
         unchanged = self._unless_behind(conversation)
         if unchanged is not None:
             return unchanged
-        changes = frames.changes(conversation, self._seen)
+        changes = frames.changes(conversation, self._seen, reader=reader)
         if changes.reload:
             raise Gone(protocol.Reload(), protocol.CLOSED_STALE)
         return protocol.Changed(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -209,9 +209,11 @@ class LocalDoor:
             # The text first: what is stored meanwhile is then printed whole, and nothing twice.
             arriving = async_to_sync(hub.snapshot)(uid)
             stored = log.entries_after(own.pk, seq)
+            told = self._acted_on(stored, own)
             for entry in stored:
                 seq = entry.seq
-                yield Stored(_row(entry) | _shown_with(entry, own.pk))
+                acts_on = told.get(entry.uid)
+                yield Stored(_row(entry) | ({"x_acts_on": acts_on} if acts_on else {}))
             over = {entry.uid for entry in stored}
             for block in arriving:
                 offset = said.get(block.block, 0)
@@ -228,6 +230,12 @@ class LocalDoor:
         """What runs here stops where another process can take it up."""
         engine.drain(settings.AGENTSITE_DRAIN_SECONDS)
         hub.stop()
+
+    def _acted_on(self, stored: Sequence[Entry], own: Conversation) -> Mapping[str, Row]:
+        """What calls among these that ask act on, where their arguments only name it, by their ids."""
+        uses = ((entry.uid, entry.event) for entry in stored)
+        calls = {uid: use.name for uid, use in uses if isinstance(use, AgentToolUse)}
+        return data_before(self._person, own.pk, calls)
 
     # --- finding ----------------------------------------------------------------------------------
 
@@ -292,15 +300,6 @@ def _summary(conversation: Conversation) -> Summary:
         active_at=conversation.active_at.isoformat(),
         busy=conversation.is_running or conversation.owes_run,
     )
-
-
-def _shown_with(entry: Entry, conversation: int) -> Row:
-    """What a call that asks acts on, where its arguments only name it."""
-    use = entry.event
-    acts_on = (
-        data_before(conversation, entry.uid, use.name) if isinstance(use, AgentToolUse) else {}
-    )
-    return {"x_acts_on": acts_on} if acts_on else {}
 
 
 def _row(entry: Entry) -> Row:

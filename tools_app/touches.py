@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from accounts.models import User
 from harness.errors import AgentError, TooLarge, ToolError
 from harness.events import DiffDisplay
 from reading.hostnames import LONGEST_ADDRESS, split_address
@@ -38,6 +39,7 @@ MOST_LINES = 2_000
 COMMANDS = ("bash", "background_run")
 
 _TAKEN_OUT = gettext_noop("What it showed is forgotten.")
+_FOR_DECIDERS = gettext_noop("What this call acts on is shown to those alone who may decide on it.")
 
 Teller = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
 """From the conversation's id, the tool's name and the input to what `told_of` makes."""
@@ -45,12 +47,16 @@ Kept = Callable[[int, str], Mapping[str, Any]]
 """From the key of a conversation and the id of a call to what was told when it was asked about; empty: it was
 not asked about."""
 
+Seen = Callable[[User, int, Collection[str]], Mapping[str, Mapping[str, Any]]]
+"""From a reader, the key of a conversation and ids of its calls to what was told of those that were asked
+about, by their ids: `for_others` where the reader may not see the question."""
+
 Forget = Callable[[int, str], None]
 """Called with the key of an organisation and the id of what is forgotten, in the transaction that does it."""
 
 _NAMING = ("changes", "unknown")
 _tellers: dict[str, Teller] = {}
-_kept: list[tuple[Kept, Forget]] = []
+_kept: list[tuple[Kept, Seen, Forget]] = []
 
 
 def tell_with(teller: Teller, *tools: str) -> None:
@@ -58,24 +64,29 @@ def tell_with(teller: Teller, *tools: str) -> None:
     _tellers.update(dict.fromkeys(tools, teller))
 
 
-def keep_with(kept: Kept, forget: Forget) -> None:
-    """Have `told_before` and `forget_told` ask these; one for all."""
-    _kept[:] = [(kept, forget)]
+def keep_with(kept: Kept, seen: Seen, forget: Forget) -> None:
+    """Have `require_as_told`, `shown_before` and `forget_told` ask these; one for all."""
+    _kept[:] = [(kept, seen, forget)]
 
 
 def is_told_of(tool: str) -> bool:
     return tool in _tellers
 
 
-def told_before(conversation: int, call_uid: str) -> Mapping[str, Any]:
-    """What people were shown beside the arguments; empty: nobody was asked."""
-    return _kept[0][0](conversation, call_uid) if _kept else {}
+def shown_before(
+    reader: User, conversation: int, calls: Mapping[str, str]
+) -> Mapping[str, Mapping[str, Any]]:
+    """By their ids, what people were shown beside the arguments of those of `calls` (ids with the names of
+    their tools) that were asked about, as far as this reader may see it. With one look for all, and none
+    where the arguments say all."""
+    told = [uid for uid, tool in calls.items() if is_told_of(tool)]
+    return _kept[0][1](reader, conversation, told) if told and _kept else {}
 
 
 def forget_told(organisation: int, uid: str) -> None:
     """Take out of questions, answered or not, what they show of a thing that is forgotten; none of them lets
     its call act any more."""
-    for _told, forget in _kept:
+    for _told, _seen, forget in _kept:
         forget(organisation, uid)
 
 
@@ -124,10 +135,17 @@ def taken_out() -> dict[str, Any]:
     }
 
 
+def for_others(touches: Mapping[str, Any]) -> Mapping[str, Any]:
+    """In the place of what was told, for who may not see the question: what it names may be another's own."""
+    if not as_data(touches):
+        return {}
+    return {"kind": "unknown", "words": [[_FOR_DECIDERS, {}]], "whole": False}
+
+
 def require_as_told(conversation: int, call_uid: str, bound: Sequence[str]) -> None:
     """Raises ToolError where people were asked about this call and what it would act on is another by now.
     Called in the transaction of the act, which that undoes."""
-    told = told_before(conversation, call_uid)
+    told = _kept[0][0](conversation, call_uid) if _kept else {}
     if told and told.get("bound") != _digest(bound):
         raise ToolError(
             "What this would act on has changed since a person was asked, so nothing was done.",
@@ -143,7 +161,7 @@ def is_shown_whole(touches: Mapping[str, Any]) -> bool:
 def words_of(touches: Mapping[str, Any]) -> list[str]:
     """In the reader's language, with every sign to be seen."""
     told = [visible(_(sentence) % names) for sentence, names in touches.get("words", [])]
-    if not is_shown_whole(touches):
+    if not is_shown_whole(touches) and not (told and touches.get("kind") == "unknown"):
         told.append(_("Not all that this call would change can be shown here."))
     if why := touches.get("why"):
         told.append(visible(str(why)))
@@ -162,9 +180,12 @@ def as_data(touches: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def data_before(conversation: int, call_uid: str, tool: str) -> dict[str, Any]:
-    """`as_data` of what people were shown when they were asked about the call."""
-    return as_data(told_before(conversation, call_uid)) if is_told_of(tool) else {}
+def data_before(
+    reader: User, conversation: int, calls: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """`as_data` of each of `shown_before` that has any."""
+    told = shown_before(reader, conversation, calls)
+    return {uid: data for uid, touches in told.items() if (data := as_data(touches))}
 
 
 def as_text(data: Mapping[str, Any]) -> str:

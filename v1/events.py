@@ -26,7 +26,7 @@ from .door import READ, WRITE, Door, body_of, operation
 from .eventtypes import known
 from .idempotency import HEADER, once
 from .incoming import ConfirmationBody, SendEvents, refuse_unsupported, to_input
-from .outgoing import OURS, STATUS, THREAD_STATUS, Thread, echo, wire_events_of
+from .outgoing import OURS, STATUS, THREAD_STATUS, Thread, acted_on, echo, wire_events_of
 from .paging import (
     ASC,
     DESC,
@@ -167,8 +167,9 @@ def events_page(conversation: Conversation, request: Any, reader: User) -> dict[
 
     def show(found: Sequence[Event]) -> list[dict[str, Any]]:
         told: list[dict[str, Any]] = []
+        acts_on = acted_on(found, reader)
         for row in found:
-            events = wire_events_of(row, ours=ours, thread=thread, reader=reader)
+            events = wire_events_of(row, ours=ours, thread=thread, reader=reader, told=acts_on)
             events = [one for one in events if not types or one["type"] in types]
             told += events if order == ASC else reversed(events)
         return told

@@ -6,7 +6,7 @@ tools) goes only to who asked for it. What we add to an event has the prefix `x_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -102,19 +102,33 @@ def wire_events(
     rows: Iterable[Event], *, reader: User, ours: bool = False, thread: Thread | None = None
 ) -> list[Wire]:
     """Those of `rows` that the client is to see, in their order."""
+    rows = list(rows)
+    told = acted_on(rows, reader)
     return [
         event
         for row in rows
-        for event in wire_events_of(row, reader=reader, ours=ours, thread=thread)
+        for event in wire_events_of(row, reader=reader, ours=ours, thread=thread, told=told)
     ]
 
 
+def acted_on(rows: Sequence[Event], reader: User) -> Mapping[str, Wire]:
+    """By the ids of calls among `rows`, which are of one conversation, what those act on that were asked
+    about, as this reader may see it."""
+    calls = {row.uid: row.payload["name"] for row in rows if row.type == "agent.tool_use"}
+    return data_before(reader, rows[0].conversation_id, calls) if calls else {}
+
+
 def wire_events_of(
-    row: Event, *, reader: User, ours: bool = False, thread: Thread | None = None
+    row: Event,
+    *,
+    reader: User,
+    ours: bool = False,
+    thread: Thread | None = None,
+    told: Mapping[str, Wire] | None = None,
 ) -> list[Wire]:
     """What one row is to the client, which of a session's threads may be several events. The last of them has
-    the row's number, so that whoever comes back has had all or is given all again."""
-    event = wire_event(row, ours=ours, thread=thread, reader=reader)
+    the row's number, so that whoever comes back has had all or is given all again. `told`: of `acted_on`."""
+    event = wire_event(row, ours=ours, thread=thread, reader=reader, told=told)
     shown = [event] if event is not None else []
     if thread is not None or row.type not in PUBLISHED:
         return shown
@@ -140,17 +154,17 @@ def wire_event(
     ours: bool = False,
     thread: Thread | None = None,
     reader: User | None = None,
+    told: Mapping[str, Wire] | None = None,
 ) -> Wire | None:
-    """None for what is not for this client. `reader` as for `agents.configured`."""
+    """None for what is not for this client. `reader` as for `agents.configured`, `told` of `acted_on`."""
     if not ours and _waits_below(row.value):
         return None
     body = _body(row.value, ours)
     if body is None:
         return None
     shown: Wire = {"type": row.type, "id": row.uid, **body}
-    if isinstance(row.value, AgentToolUse):
-        acts_on = data_before(row.conversation_id, row.uid, row.value.name)
-        shown |= {"x_acts_on": acts_on} if acts_on else {}
+    if acts_on := (told or {}).get(row.uid):
+        shown["x_acts_on"] = acts_on
     if thread is not None and row.type.startswith(STATUS):
         shown["type"] = row.type.replace(STATUS, THREAD_STATUS, 1)
         shown |= {"session_thread_id": thread.id, "agent_name": thread.agent_name}

@@ -64,7 +64,7 @@ from .dangers import danger_words
 from .network import Network, network_of
 from .proposals import Diff, diff_from, proposed_by
 from .titles import Tense, in_words
-from .touched import NOTHING, Touched, touched
+from .touched import NOTHING, Touched
 
 PLAN_TOOL = "present_plan"
 """Its question is a plan to read, not a call to inspect."""
@@ -282,8 +282,9 @@ class Card:
         return self.asks or runs or self.state in {"error", "unknown"} or small_diff or small_output
 
 
-def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
-    """The card of the call that `rows` are about; the first of them is the call itself."""
+def card_of(use: ToolUse, rows: Sequence[Event], touched: Touched = NOTHING) -> Card:
+    """The card of the call that `rows` are about; the first of them is the call itself. `touched`: as its
+    reader may see it."""
     call = rows[0].uid
     card = Card(call, visible(use.name), invalid_input=visible(use.invalid_input))
     asked = handed = False
@@ -304,7 +305,7 @@ def card_of(use: ToolUse, rows: Sequence[Event]) -> Card:
         card.within, card.depth = visible(use.within_tool), use.depth
     answered = started = False
     card.round = int(asked)
-    card.touched = touched(rows[0].conversation_id, call, use.name)
+    card.touched = touched
     given: Mapping[str, Any] = use.input
     proposed: dict[str, Any] | None = None
     for row in rows[1:]:

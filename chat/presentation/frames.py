@@ -14,6 +14,7 @@ from typing import TypedDict
 from django.template.loader import get_template
 from django.utils.safestring import SafeString
 
+from accounts.models import User
 from conversations.branches import branches_of, within
 from conversations.models import Conversation, Event
 from conversations.models.event import EventQuerySet
@@ -24,6 +25,7 @@ from jobs.prepared import Prepared
 
 from .arrows import Arrows, arrows_of
 from .panels import Drawn, affected_panels, every_panel, panels_of
+from .touched import touched_in
 from .units import Unit, may_begin, units_of
 
 PAGE_EVENTS = 100
@@ -107,8 +109,9 @@ def render_unit(unit: Unit) -> SafeString:
     return SafeString(html.strip())
 
 
-def changes(conversation: Conversation, after_seq: int) -> Changes:
-    """Everything that is drawn differently because of the events behind `after_seq`."""
+def changes(conversation: Conversation, after_seq: int, *, reader: User | None = None) -> Changes:
+    """Everything that is drawn differently because of the events behind `after_seq`. `reader` as for
+    `touched_in`."""
     new = _AFTER.all(conversation=conversation.pk, seq=after_seq)
     if not new:
         return Changes(seq=after_seq)
@@ -141,6 +144,7 @@ def changes(conversation: Conversation, after_seq: int) -> Changes:
         taken=taken,
         places=_places(conversation, about),
         more=_arrows(conversation, branches),
+        touched=touched_in(conversation, about, reader),
     )
     current = _CURRENT.first(pk=conversation.pk) or conversation
     return Changes(
@@ -158,12 +162,13 @@ def page(
     limit: int = PAGE_EVENTS,
     *,
     since: int | None = None,
+    reader: User | None = None,
 ) -> Page:
     """The units that stand in the last `limit` events before seq `before` (None: the end of the log);
     more where `since` is further up, so that what stands there is among them if that does.
 
     A unit belongs to where it stands, however late its last event came; so pages neither overlap nor
-    leave anything out.
+    leave anything out. `reader` as for `touched_in`.
     """
     if since is not None and before is None:
         limit = max(limit, min(conversation.last_seq - since + limit, LINKED_EVENTS))
@@ -192,6 +197,7 @@ def page(
             taken=taken,
             places=_places(conversation, about),
             more=_arrows(conversation, branches),
+            touched=touched_in(conversation, about, reader),
         )
         if unit.place == "queue" or first_seq <= unit.order <= end
     ]

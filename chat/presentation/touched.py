@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tools_app.touches import changes_in, is_told_of, told_before, words_of
+from accounts.models import User
+from conversations.models import Conversation, Event
+from tools_app.touches import changes_in, shown_before, words_of
 
 from .proposals import Diff, diff_from
 
@@ -31,6 +33,24 @@ class Touched:
 NOTHING = Touched()
 
 
-def touched(conversation: int, call_uid: str, tool: str) -> Touched:
-    """Of a call of a conversation, by its key."""
-    return Touched.of(told_before(conversation, call_uid)) if is_told_of(tool) else NOTHING
+def touched_in(
+    conversation: Conversation, rows: Iterable[Event], reader: User | None
+) -> dict[str, Touched]:
+    """Of those calls among `rows` that people were asked about, by their ids, as this reader may see it;
+    None: for nobody in particular, who sees none of it. `rows` are all about each call."""
+    if reader is None:
+        return {}
+    anew: set[str] = set()
+    made: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        if row.type == "x.approval_requested":
+            anew.add(row.subject)
+        elif row.type == "agent.tool_use":
+            made[row.uid] = row.payload
+    asked = {
+        uid: use["name"]
+        for uid, use in made.items()
+        if use.get("evaluated_permission") == "ask" or uid in anew
+    }
+    shown = shown_before(reader, conversation.pk, asked)
+    return {uid: Touched.of(touches) for uid, touches in shown.items()}

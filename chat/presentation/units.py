@@ -68,6 +68,7 @@ from .calls import Card, card_of
 from .content import Moment, duration, pieces_of
 from .judged import result_words, shown_checks, shown_criteria
 from .network import network_of
+from .touched import NOTHING, Touched
 
 MOST_ELSEWHERE = 2_000
 """Characters that are shown of what a service was given or answered; the log has the whole."""
@@ -155,8 +156,9 @@ def units_of(
     taken: Mapping[str, int],
     places: Mapping[str, int] | None = None,
     more: Mapping[str, Mapping[str, Any]] | None = None,
+    touched: Mapping[str, Touched] | None = None,
 ) -> list[Unit]:
-    """The units of `rows`, in order; `more` is told of those with these keys.
+    """The units of `rows`, in order; `more` is told of those with these keys, and `touched` of these calls.
 
     `rows` must hold every event about each subject; a subject whose first event is missing makes no
     unit. `taken` tells at which seq a message entered the dialogue, in the order they did; `places`, where
@@ -169,7 +171,8 @@ def units_of(
     units = [
         unit
         for subject, about in subjects.items()
-        if about[0].uid == subject and (unit := _unit(about, taken, places or {})) is not None
+        if about[0].uid == subject
+        and (unit := _unit(about, taken, places or {}, touched or {})) is not None
     ]
     if more:
         units = [
@@ -182,7 +185,10 @@ def units_of(
 
 
 def _unit(
-    rows: Sequence[Event], taken: Mapping[str, int], places: Mapping[str, int]
+    rows: Sequence[Event],
+    taken: Mapping[str, int],
+    places: Mapping[str, int],
+    touched: Mapping[str, Touched],
 ) -> Unit | None:
     value = rows[0].value
     match value:
@@ -193,7 +199,7 @@ def _unit(
         case AgentThinking():
             return _thinking(value, rows)
         case _ if isinstance(value, ToolUse):
-            return _call(value, rows)
+            return _call(value, rows, touched.get(rows[0].uid, NOTHING))
         case _:
             return _remark(value, rows)
 
@@ -297,8 +303,8 @@ def _thinking(value: AgentThinking, rows: Sequence[Event]) -> Unit | None:
     )
 
 
-def _call(value: ToolUse, rows: Sequence[Event]) -> Unit:
-    card: Card = card_of(value, rows)
+def _call(value: ToolUse, rows: Sequence[Event], touched: Touched) -> Unit:
+    card: Card = card_of(value, rows, touched)
     kind: Kind = "plan" if card.plan is not None else "questions" if card.questions else "tool"
     return _made(rows, kind, state=card.state, card=card)
 

@@ -66,7 +66,7 @@ def older(request: SignedInRequest, uid: str) -> HttpResponse:
             field="before",
             hint=_("Give the number of the first event you have."),
         )
-    shown = page(conversation, before=before)
+    shown = page(conversation, before=before, reader=request.user)
     return HttpResponse(
         "".join(shown.units),
         headers={
@@ -100,7 +100,7 @@ def render_conversation(
 ) -> HttpResponse:
     """The page, which counts as seen; with `refusal`, why the draft was not taken. Another `template` that
     extends it shows what `context` has beside it."""
-    shown = page(conversation, before=before, since=since)
+    shown = page(conversation, before=before, since=since, reader=request.user)
     conversation = shown.conversation
     mark_seen(request.user, conversation)
     service = _service(conversation)

@@ -11,6 +11,7 @@ from django.test import Client
 
 from approvals.models import Approval
 from chat.presentation.calls import Card, card_of
+from chat.presentation.touched import touched_in
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message
 from conversations.models import Event
@@ -25,7 +26,7 @@ from terminal.talk import Talk
 from tests.conversations.conftest import rested
 from tools_app.touches import as_text
 from tools_app.workspace import Workspace, workspace_for
-from v1.outgoing import wire_event
+from v1.outgoing import wire_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,7 +44,8 @@ def write_draft(conversation: Any, text: str) -> None:
 def card(approval: Approval) -> Card:
     rows = Event.objects.filter(conversation=approval.conversation)
     about = [row for row in rows.order_by("seq") if approval.call_uid in {row.uid, row.subject}]
-    return card_of(about[0].value, about)  # type: ignore[arg-type]
+    told = touched_in(approval.conversation, about, approval.conversation.owner)
+    return card_of(about[0].value, about, told[approval.call_uid])  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -139,8 +141,7 @@ def test_of_a_draft_that_the_call_does_not_name_nothing_is_shown_as_if_it_were(a
 
 def test_programs_and_terminals_are_shown_it_too(alice, asked):
     approval = asked()
-    shown = wire_event(Event.objects.get(uid=approval.call_uid))
-    assert shown is not None
+    (shown,) = wire_events([Event.objects.get(uid=approval.call_uid)], reader=alice)
     assert "+Be kind." in as_text(shown["x_acts_on"])
     said = io.StringIO()
     screen = Screen(out=said, notes=said)
