@@ -39,6 +39,7 @@ MOST_LINES = 2_000
 COMMANDS = ("bash", "background_run")
 
 _TAKEN_OUT = gettext_noop("What it showed is forgotten.")
+_FAILS = gettext_noop("What this call names is not there; it would fail.")
 _FOR_DECIDERS = gettext_noop("What this call acts on is shown to those alone who may decide on it.")
 
 Teller = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
@@ -163,8 +164,6 @@ def words_of(touches: Mapping[str, Any]) -> list[str]:
     told = [visible(_(sentence) % names) for sentence, names in touches.get("words", [])]
     if not is_shown_whole(touches) and not (told and touches.get("kind") == "unknown"):
         told.append(_("Not all that this call would change can be shown here."))
-    if why := touches.get("why"):
-        told.append(visible(str(why)))
     return told
 
 
@@ -212,9 +211,12 @@ def _digest(bound: Sequence[str]) -> str:
 
 
 def touched_by(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"kind": "changes" | "diff" | "command" | "address" | "path", …}`, or `{}`. Raises nothing."""
+    """`{"kind": "changes" | "diff" | "command" | "address" | "path" | "unknown", …}`, or `{}`. Raises
+    nothing."""
+    told = is_told_of(tool)
+    words: list[list[Any]] = []
     try:
-        if tool in _tellers:
+        if told:
             return _tellers[tool](conversation_uid, tool, given)
         if tool in COMMANDS:
             return {
@@ -229,13 +231,15 @@ def touched_by(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> di
             return {"kind": "address", "url": url, "host": known or ""}
         if isinstance(path := given.get("path"), str) and path:
             return {"kind": "path", "path": path}
-    except (AgentError, OSError, ValueError) as problem:
-        return {"kind": "unknown", "why": str(problem)[:500], "whole": tool not in _tellers}
+        return {}
+    except AgentError:
+        # Its own words are for the model, which reads them when the call has failed.
+        words = [[_FAILS, {}]]
+    except (OSError, ValueError):
+        pass
     except Exception:  # a preview must never keep a question from being asked
         logger.exception("what a call of %s would touch could not be told", tool)
-        if tool in _tellers:
-            return {"kind": "unknown", "why": "", "whole": False}
-    return {}
+    return {"kind": "unknown", "words": words, "whole": False} if told else {"kind": "unknown"}
 
 
 def _change(root: Path, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils.translation import gettext, override
 
 from accounts.models import Organisation, User
 from approvals.actions.approvals import decide_approval
@@ -29,6 +30,7 @@ from recall.trained import memory_tool
 from tests.approvals.asking import a_reviewer, asks
 from tests.cast import ClientOf
 from tests.conversations.conftest import rested
+from tools_app.touches import as_data, is_shown_whole, words_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -122,6 +124,15 @@ def test_a_call_that_names_another_text_shows_none(
     approval = asked(converse, "share_memory", id=mine.uid, store=ours.uid, sha256="0" * 64)
     assert approval.touches["changes"] == []
     assert approval.touches["whole"] is False
+
+
+def test_a_call_that_names_no_memory_says_so_in_the_language_of_who_is_asked(converse: Any) -> None:
+    touches = asked(converse, "forget_memory", "a page", id="mem_none").touches
+    assert words_of(touches) == ["What this call names is not there; it would fail."]
+    assert not is_shown_whole(touches)
+    with override("de"):
+        (told,) = as_data(touches)["words"]
+        assert told == gettext("What this call names is not there; it would fail.")
 
 
 def test_read_memory_tells_the_hash_that_sharing_names(converse: Any, mine: Memory) -> None:
