@@ -34,7 +34,7 @@ from harness.events import Event as EventValue
 from harness.patterns import input_hash
 from harness.rules import AskTerms
 from jobs.prepared import Prepared
-from tools_app.touches import for_others, taken_out, touched_by
+from tools_app.touches import for_others, taken_out, told_to_keep
 
 from .deciders import may_be_asked
 from .models import Approval
@@ -207,7 +207,7 @@ _TOLD = ("touches", "acts_on")
 
 
 def _tell(approval: Approval) -> None:
-    touches = touched_by(approval.conversation.uid, approval.tool, approval.effective_input)
+    touches = told_to_keep(approval.conversation.uid, approval.tool, approval.effective_input)
     approval.acts_on = " ".join(touches.pop("about", ()))
     approval.touches = touches
 

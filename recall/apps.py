@@ -37,6 +37,6 @@ class RecallConfig(AppConfig):
         count_use(mounted.last_use)
         remove_with(mounted.remove_files)
         offer(shown.commands)
-        tell_with(telling.tell, *telling.TOOLS)
+        tell_with(telling.tell, *telling.TOOLS, hold=telling.hold)
         forget_with("recall", forget)
         give_with("recall", _("What agents remember about you"), owndata.files)

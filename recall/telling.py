@@ -7,7 +7,7 @@ Told when the question is made. What the tools do afterwards is held to it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,16 @@ def tell(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> dict[str
     return {"kind": "path", "path": str(given.get("path", ""))}
 
 
+def hold(about: Sequence[str]) -> None:
+    """The stores among these, as `memory.access.held_store` holds them: who shares a memory holds first the
+    one it is in."""
+    rows = MemoryStore.objects.filter(uid__in=about).values_list("uid", "pk")
+    keys = dict(rows)
+    for uid in about:
+        if uid in keys:
+            MemoryStore.objects.select_for_update(no_key=True).filter(pk=keys[uid]).first()
+
+
 def _sharing(conversation: Conversation, given: Mapping[str, Any]) -> dict[str, Any]:
     memory = found_memory(conversation, str(given.get("id", "")))
     store = shared_store(conversation, str(given.get("store", "")))
@@ -83,7 +93,9 @@ def _sharing(conversation: Conversation, given: Mapping[str, Any]) -> dict[str, 
         if said == there.content:
             words.append((_KNOWN, {"text": said}))
     bound = [*bound_to(memory), store.uid, "" if there is None else there.version_uid]
-    about = _uids(memory) if there is None else _uids(memory, there)
+    told = [memory] if there is None else [memory, there]
+    # Its store even where nothing is there yet: another may be by the time that it is held.
+    about = [memory.store.uid, store.uid, *(each.uid for each in told)]
     return told_of([change], *words, bound=bound, about=about)
 
 

@@ -55,14 +55,21 @@ about, by their ids: `for_others` where the reader may not see the question."""
 Forget = Callable[[int, str], None]
 """Called with the key of an organisation and the id of what is forgotten, in the transaction that does it."""
 
+Hold = Callable[[Sequence[str]], None]
+"""Called with `about` of what was told, in the transaction that keeps it: until that ends, none of these is
+forgotten."""
+
 _NAMING = ("changes", "unknown")
 _tellers: dict[str, Teller] = {}
+_holding: dict[str, Hold] = {}
 _kept: list[tuple[Kept, Seen, Forget]] = []
 
 
-def tell_with(teller: Teller, *tools: str) -> None:
-    """Have `teller` tell of calls of these tools from now on."""
+def tell_with(teller: Teller, *tools: str, hold: Hold | None = None) -> None:
+    """Have `teller` tell of calls of these tools from now on; with `hold`, of what may be forgotten."""
     _tellers.update(dict.fromkeys(tools, teller))
+    if hold is not None:
+        _holding.update(dict.fromkeys(tools, hold))
 
 
 def keep_with(kept: Kept, seen: Seen, forget: Forget) -> None:
@@ -240,6 +247,18 @@ def touched_by(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> di
     except Exception:  # a preview must never keep a question from being asked
         logger.exception("what a call of %s would touch could not be told", tool)
     return {"kind": "unknown", "words": words, "whole": False} if told else {"kind": "unknown"}
+
+
+def told_to_keep(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """`touched_by` for who keeps it in the same transaction: what it shows is not forgotten before others can
+    take it out again (`forget_told`)."""
+    touches = touched_by(conversation_uid, tool, given)
+    hold, about = _holding.get(tool), touches.get("about")
+    if hold is None or not about:
+        return touches
+    hold(about)
+    # Anew: some of it may have been forgotten right before it was held.
+    return touched_by(conversation_uid, tool, given)
 
 
 def _change(root: Path, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ MONEY_AND_ANSWERS = [
     "tests/approvals/test_approval_kills.py",
     "tests/approvals/test_approvals.py::test_of_answers_at_the_same_moment_exactly_one_counts",
     "tests/conversations/test_forgetting.py::test_a_brief_that_read_the_words_right_before_they_were_taken_out_keeps_nothing",
+    "tests/recall/test_forgotten_while_asked.py",
     "tests/titles/test_titles.py",
     "tests/v1/test_v1_threads.py",
     "tests/jobs/test_prepared.py",
