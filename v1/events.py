@@ -169,7 +169,7 @@ def events_page(conversation: Conversation, request: Any, reader: User) -> dict[
         told: list[dict[str, Any]] = []
         acts_on = acted_on(found, reader)
         for row in found:
-            events = wire_events_of(row, ours=ours, thread=thread, reader=reader, told=acts_on)
+            events = wire_events_of(row, ours=ours, thread=thread, reader=reader, acts=acts_on)
             events = [one for one in events if not types or one["type"] in types]
             told += events if order == ASC else reversed(events)
         return told

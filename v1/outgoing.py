@@ -103,11 +103,11 @@ def wire_events(
 ) -> list[Wire]:
     """Those of `rows` that the client is to see, in their order."""
     rows = list(rows)
-    told = acted_on(rows, reader)
+    acts = acted_on(rows, reader)
     return [
         event
         for row in rows
-        for event in wire_events_of(row, reader=reader, ours=ours, thread=thread, told=told)
+        for event in wire_events_of(row, reader=reader, ours=ours, thread=thread, acts=acts)
     ]
 
 
@@ -124,11 +124,11 @@ def wire_events_of(
     reader: User,
     ours: bool = False,
     thread: Thread | None = None,
-    told: Mapping[str, Wire] | None = None,
+    acts: Mapping[str, Wire] | None = None,
 ) -> list[Wire]:
     """What one row is to the client, which of a session's threads may be several events. The last of them has
-    the row's number, so that whoever comes back has had all or is given all again. `told`: of `acted_on`."""
-    event = wire_event(row, ours=ours, thread=thread, reader=reader, told=told)
+    the row's number, so that whoever comes back has had all or is given all again. `acts`: of `acted_on`."""
+    event = wire_event(row, ours=ours, thread=thread, reader=reader, acts=acts)
     shown = [event] if event is not None else []
     if thread is not None or row.type not in PUBLISHED:
         return shown
@@ -154,16 +154,16 @@ def wire_event(
     ours: bool = False,
     thread: Thread | None = None,
     reader: User | None = None,
-    told: Mapping[str, Wire] | None = None,
+    acts: Mapping[str, Wire] | None = None,
 ) -> Wire | None:
-    """None for what is not for this client. `reader` as for `agents.configured`, `told` of `acted_on`."""
+    """None for what is not for this client. `reader` as for `agents.configured`, `acts` of `acted_on`."""
     if not ours and _waits_below(row.value):
         return None
     body = _body(row.value, ours)
     if body is None:
         return None
     shown: Wire = {"type": row.type, "id": row.uid, **body}
-    if acts_on := (told or {}).get(row.uid):
+    if acts_on := (acts or {}).get(row.uid):
         shown["x_acts_on"] = acts_on
     if thread is not None and row.type.startswith(STATUS):
         shown["type"] = row.type.replace(STATUS, THREAD_STATUS, 1)
