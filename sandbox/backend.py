@@ -28,7 +28,7 @@ class ShellBackend(ABC, Generic[ShellT]):
     def __init__(self, found: Capabilities | None = None) -> None:
         """`found`: what an earlier probe of this process found."""
         self._capabilities = found
-        self._probing: asyncio.Lock | None = None
+        self._probing = asyncio.Lock()
         self._shells: set[ShellT] = set()
 
     @abstractmethod
@@ -40,12 +40,21 @@ class ShellBackend(ABC, Generic[ShellT]):
         """A shell, whatever the policy requires; see `_keep`."""
 
     async def probe(self) -> Capabilities:
-        if self._probing is None:
-            self._probing = asyncio.Lock()
         async with self._probing:
             if self._capabilities is None:
                 self._capabilities = await self._probe()
         return self._capabilities
+
+    async def _probe_anew(self, past: Capabilities) -> Capabilities:
+        """For a backend to whom what it found is lost: probe once more, unless another call did since `past`.
+        A probe that finds nothing leaves `past`, so the next call to miss it looks again."""
+        async with self._probing:
+            if self._capabilities is not None and self._capabilities is not past:
+                return self._capabilities
+            found = await self._probe()
+            if found.available:
+                self._capabilities = found
+        return found
 
     async def run(
         self,

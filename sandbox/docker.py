@@ -1,15 +1,17 @@
 """The backend `docker`: a container for each sandbox, made by the client program `docker`.
 
 Needs a running engine and an image on it; images are never pulled here, and the one that was tried out is
-used until the process ends, whatever its tag names by then. Programs that are spoken to are those that come
-as an image of their own (`images`). A container has no network: a policy that lists hosts is refused, because
-an engine's own networks cannot keep single hosts apart.
+used for as long as the engine has it, whatever its tag names by then; what is named after that is tried out
+in its place. Programs that are spoken to are those that come as an image of their own (`images`). A container
+has no network: a policy that lists hosts is refused, because an engine's own networks cannot keep single
+hosts apart.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
@@ -38,10 +40,16 @@ MB = 1024 * 1024
 LABEL = "org.agentsite.sandbox"
 OWNER = "org.agentsite.owner"
 HELD = frozenset(Guarantee) - {Guarantee.EGRESS_ALLOW_LIST, Guarantee.EGRESS_PUBLIC_ONLY}
+ADVICE = re.compile(r"(See|Run) '[^']*--help'")
+"""How the client ends what it says of a container that it could not make."""
 REFUSED = {
     Guarantee.EGRESS_ALLOW_LIST: "a container's network cannot be limited to single hosts here",
     Guarantee.EGRESS_PUBLIC_ONLY: "a container's network cannot be kept from hosts inside here",
 }
+
+
+class ImageGone(SandboxFailed):
+    """The engine has no such image."""
 
 
 class DockerBackend(ShellBackend[RemoteShell]):
@@ -118,9 +126,9 @@ class DockerBackend(ShellBackend[RemoteShell]):
             lost.add(Guarantee.MEMORY_TOTAL)
         return HELD - lost
 
-    async def _tried_out(self) -> str:
+    def _tried_out(self, found: Capabilities) -> str:
         """The digest of the image that the probe looked at: a tag may name another one by now."""
-        return (await self.probe()).details.get("digest", self._image)
+        return found.details.get("digest", self._image)
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -187,7 +195,16 @@ class DockerBackend(ShellBackend[RemoteShell]):
         name = _name()
         sleep = ("/bin/sleep", str(policy.resources.wall_seconds * 100))
         options = [*self._options(policy, mounts), "--name", name, "--detach"]
-        await self._ask("run", "--rm", *options, await self._tried_out(), *sleep)
+        run, found = ("run", "--rm", *options), await self.probe()
+        try:
+            await self._ask(*run, self._tried_out(found), *sleep)
+        except ImageGone:
+            # Its tag names a newer one, say, and what has no name was cleared away.
+            found = await self._probe_anew(found)
+            if not found.available:
+                raise
+            await self._require(policy)  # by what the newer one holds
+            await self._ask(*run, self._tried_out(found), *sleep)
         folders = _written(mounts)
         limit = policy.resources
 
@@ -260,7 +277,8 @@ class DockerBackend(ShellBackend[RemoteShell]):
             raise SandboxFailed(f"The docker client cannot be started: {problem}.") from problem
 
     async def _ask(self, *arguments: str) -> str:
-        """What the client answers. Raises `SandboxFailed` with what it says otherwise."""
+        """What the client answers. Raises `SandboxFailed` with what it says otherwise, `ImageGone` for an
+        image."""
         try:
             process = await asyncio.create_subprocess_exec(
                 self._program,
@@ -285,9 +303,14 @@ class DockerBackend(ShellBackend[RemoteShell]):
             raise SandboxFailed("The Docker engine does not answer.", hint="Start it.") from problem
         collector.add(out)
         if process.returncode != 0:
-            said = err.decode(errors="replace").strip().splitlines()
+            said = [
+                line
+                for line in err.decode(errors="replace").strip().splitlines()
+                if line.strip() and not ADVICE.match(line)
+            ]
             inspected = arguments[0] == "image"
-            raise SandboxFailed(
+            gone = any("No such image" in line for line in said)
+            raise (ImageGone if gone else SandboxFailed)(
                 f"Docker refused: {said[-1][:300] if said else process.returncode}",
                 hint=_remedy(" ".join(said), arguments[-1] if inspected else self._image),
             )

@@ -30,6 +30,10 @@ fault = (here / "fault").read_text() if (here / "fault").exists() else ""
 def fail(text):
     print(text, file=sys.stderr)
     sys.exit(1)
+there = (here / "there").read_text() if (here / "there").exists() else "sha256:0"
+if asked[0] == "run" and "--interactive" not in asked and there not in asked:
+    fail("docker: Error response from daemon: No such image: sha256:gone\\n\\n"
+         "Run 'docker run --help' for more information")
 if fault == "daemon":
     fail("Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?")
 match asked[0]:
@@ -38,7 +42,7 @@ match asked[0]:
     case "image":
         if fault == "image":
             fail("Error response from daemon: No such image: " + asked[-1])
-        print("sha256:0")
+        print(there)
     case "run" if "--interactive" in asked:
         image = next(at for at, word in enumerate(asked) if "@sha256:" in word)
         given = Path(asked[asked.index("--env-file") + 1]).read_text()
@@ -92,6 +96,10 @@ class Client:
     def break_down(self, fault: str) -> None:
         (self.folder / "fault").write_text(fault)
 
+    def refresh_image(self) -> None:
+        """The tag names a newer image, and the one before was cleared away."""
+        (self.folder / "there").write_text("sha256:1")
+
 
 @pytest.fixture
 def client(tmp_path: Path) -> Client:
@@ -123,6 +131,47 @@ async def test_the_image_that_was_tried_out_is_used_and_told_by_its_digest(
     for asked in runs:
         assert "sha256:0" in asked
         assert "tools:1" not in asked
+
+
+async def test_where_the_image_was_removed_the_one_named_by_now_is_tried_out_and_used(
+    client: Client, docker: DockerBackend, place: Mounts
+):
+    await docker.probe()
+    client.refresh_image()
+    results = await asyncio.gather(
+        *(docker.run(f"echo {number}", Policy(), place) for number in range(3))
+    )
+    assert [result.stdout.text for result in results] == ["0\n", "1\n", "2\n"]
+    assert (await docker.probe()).details["digest"] == "sha256:1"
+    assert len(client.asked("version")) == 2, "tried out once for all three"
+
+
+async def test_a_newer_image_is_held_to_the_policy_like_the_first(
+    client: Client, docker: DockerBackend, place: Mounts
+):
+    await docker.probe()
+    client.refresh_image()
+    client.break_down("seccomp")
+    policy = Policy(require=(Guarantee.SYSCALLS_FILTERED,))
+    with pytest.raises(Unavailable, match="it did not hold in the probe"):
+        await docker.run("true", policy, place)
+    assert not [
+        asked for asked in client.asked("run") if "--detach" in asked and "sha256:1" in asked
+    ]
+
+
+async def test_an_image_that_is_gone_altogether_is_looked_for_again_by_the_next_command(
+    client: Client, docker: DockerBackend, place: Mounts
+):
+    await docker.probe()
+    client.refresh_image()
+    client.break_down("image")
+    for _ in range(2):
+        with pytest.raises(SandboxFailed, match="No such image: sha256:gone") as refused:
+            await docker.run("true", Policy(), place)
+        assert refused.value.hint == "put the image on the engine: docker pull tools:1"
+    client.break_down("")
+    assert (await docker.run("echo back", Policy(), place)).stdout.text == "back\n"
 
 
 async def test_an_absent_engine_is_refused_with_reason_and_remedy(
