@@ -141,7 +141,7 @@ def _first_that_holds(conversation: Conversation) -> str:
         required = policy_of(conversation, conversation.config).required
     except Invalid:
         required = frozenset()  # no command runs
-    holding = [each for each in working if required <= set(each["holds"])]
+    holding = [each for each in working if required <= set(each.get("holds", ()))]
     found = {each["name"] for each in holding or working}
     return next((name for name in settings.AGENTSITE_SANDBOXES if name in found or not found), "")
 

@@ -81,6 +81,14 @@ def test_files_lie_where_the_sandbox_has_them_that_holds_the_policy(conversation
     assert session_root(conversation) == PUBLIC_ROOT
 
 
+@pytest.mark.django_db
+def test_what_a_host_of_older_code_reported_promises_nothing_and_fails_nothing(conversation):
+    keep(SANDBOXES, "older", [{"name": "bubblewrap", "available": True}])
+    assert session_root(conversation) == PUBLIC_ROOT
+    keep(SANDBOXES, "newer", [found("process", Guarantee)])
+    assert session_root(conversation).endswith(conversation.uid)
+
+
 def test_of_two_that_report_at_once_none_is_lost_for_long():
     keep(SUBJECT, "one", ("", ""))
     keep(SUBJECT, "other", ("", ""))
