@@ -91,3 +91,23 @@ def test_in_the_admin_a_session_alone_makes_and_replaces_no_token(
     assert re.search(r"ags_[0-9a-f]{64}", answer.content.decode()), (
         "it goes on where it was stopped"
     )
+
+
+@pytest.mark.parametrize("query", ["?_changelist_filters=user__kind__exact%3Dservice", "?_popup=1"])
+def test_what_was_typed_into_a_form_with_a_query_outlasts_the_question_for_the_password(
+    staff: User, alice: User, acme: Organisation, client: Client, query: str
+) -> None:
+    robot = create_service_account(actor=alice, organisation=acme, name="Nightly")
+    client.force_login(staff)
+    scopes = ["conversations:read"]
+    given = {"name": "ci", "user": robot.pk, "organisation": acme.pk, "scopes": scopes}
+    asked = client.post(reverse("admin:accounts_apitoken_add") + query, given)
+    answer = client.post(asked["Location"], {"password": PASSWORD}, follow=True)
+    assert re.search(r"ags_[0-9a-f]{64}", answer.content.decode())
+    assert ApiToken.objects.get().name == "ci"
+
+
+def test_so_does_what_was_typed_on_a_page_of_allauth(alice: User, session: Client) -> None:
+    asked = session.post(f"{EMAIL}?from=mail", {"action_add": "", "email": "third@example.org"})
+    session.post(asked["Location"], {"password": PASSWORD}, follow=True)
+    assert ("third@example.org", False) in addresses()
