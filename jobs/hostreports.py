@@ -16,13 +16,23 @@ from jobs.engine import engine
 
 SECONDS = 300.0
 """How long a report is believed."""
+_latest: dict[str, object] = {}
+"""By subject, a mark of what this process told last: what that replaced is not said again."""
 AGAIN = 60.0
 """Seconds until it is said again."""
 
 
 async def report(subject: str, found: Any) -> None:
-    """Tell what was found here, in place of what this host told before, until this process ends."""
-    engine.later(AGAIN, partial(engine.submit, partial(report, subject, found)))
+    """Tell what was found here, in place of what this host told before, until this process ends or finds
+    something else."""
+    mark = _latest[subject] = object()
+    await _say(subject, found, mark)
+
+
+async def _say(subject: str, found: Any, mark: object) -> None:
+    if _latest[subject] is not mark:
+        return
+    engine.later(AGAIN, partial(engine.submit, partial(_say, subject, found, mark)))
     await engine.in_database(keep, subject, socket.gethostname(), found)
 
 

@@ -57,6 +57,17 @@ def found(name: str, holds: Iterable[Guarantee]) -> dict[str, Any]:
     return {"name": name, "available": True, "holds": list(holds)}
 
 
+class Told:
+    """Notes each time that it is put into the cache."""
+
+    def __init__(self, name: str, said: list[str]) -> None:
+        self.name, self.said = name, said
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        self.said.append(self.name)
+        return str, (self.name,)
+
+
 def test_a_host_that_is_gone_silences_no_warning(gone):
     keep(SUBJECT, "here", ("no bwrap.", "install it"))
     assert commandtrial.commands_problem() == commandtrial.Trial("no bwrap.", "install it")
@@ -95,6 +106,18 @@ def test_of_two_that_report_at_once_none_is_lost_for_long():
     cache.set(SUBJECT, ["one"])
     keep(SUBJECT, "other", ("", ""))
     assert list(reports(SUBJECT)) == ["one", "other"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_process_told_before_is_not_said_again(monkeypatch):
+    monkeypatch.setattr(hostreports, "AGAIN", 0.02)
+    said: list[str] = []
+    for name in ("first", "second"):
+        engine.submit(partial(report, SUBJECT, Told(name, said))).result(PATIENCE)
+    before = said.index("second")
+    until(lambda: len(said) > before + 5)
+    engine.stop()
+    assert set(said[before:]) == {"second"}
 
 
 @pytest.mark.django_db(transaction=True)
