@@ -1,8 +1,8 @@
 """Can commands run here at all? Tried with a real one, where workspaces really are.
 
 A sandbox that is found may still not get at the workspaces (a data folder closed to its user, say), and
-then every command fails though nothing is missing. What a single conversation may run is
-`conversations.sandboxing`'s.
+then every command fails though nothing is missing; so it does where the policy opens more than the operator
+allows by now. What a single conversation may run is `conversations.sandboxing`'s.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from pathlib import Path
 from django.conf import settings
 
 from agents.models import Environment
-from harness.errors import AgentError
+from harness.errors import AgentError, Invalid
 from jobs.engine import engine
 from jobs.hostreports import report, reports
 from sandbox.choice import choose
 from sandbox.contract import Mount, Mounts
 from sandbox.policy import Policy, read_policy
 from tools_app import sandboxes
+from tools_app.reach import check_reach
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,11 @@ class Trial:
         return not self.problem
 
 
+Terms = tuple[str, Policy | Trial]
+"""The backend and the policy of a trial, or why there can be none."""
+
 _last: Trial | None = None
+_terms_of_last: Terms | None = None
 
 
 def last_trial() -> Trial | None:
@@ -54,12 +59,14 @@ def last_trial() -> Trial | None:
 
 
 async def try_a_command() -> Trial:
-    """Once in this process, with the first environment of this server. Says it in the log and where pages
-    of other processes find it."""
-    global _last
-    if _last is None:
-        backend, policy = await engine.in_database(_terms)
-        _last = await _tried(backend, policy)
+    """With the first environment of this server: once in this process, and again where that has another
+    policy or sandbox by now. Says it in the log and where pages of other processes find it."""
+    global _last, _terms_of_last
+    terms = await engine.in_database(_terms)
+    if _last is None or terms != _terms_of_last:
+        backend, policy = terms
+        _last = policy if isinstance(policy, Trial) else await _tried(backend, policy)
+        _terms_of_last = terms
         if not _last.works:
             logger.warning(
                 "no command can run on this server: %s Remedy: %s", _last.problem, _last.remedy
@@ -79,14 +86,17 @@ def commands_problem() -> Trial | None:
     return trials[0] if trials and not any(trial.works for trial in trials) else None
 
 
-def _terms() -> tuple[str, Policy]:
+def _terms() -> Terms:
     first = Environment.objects.of_this_server().first()
     if first is None:
         return "", Policy()
     try:
-        return first.backend, read_policy(first.policy)
-    except AgentError:
-        return first.backend, Policy()
+        policy = read_policy(first.policy)
+        check_reach(policy)
+    except Invalid as problem:
+        words = f"the policy of the environment “{first.name}” is refused: {problem.message}"
+        return first.backend, Trial(words, problem.hint or "correct it in the administration")
+    return first.backend, policy
 
 
 async def _tried(backend: str, policy: Policy) -> Trial:

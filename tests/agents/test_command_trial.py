@@ -55,6 +55,40 @@ async def test_an_environment_whose_commands_run_elsewhere_or_never_tells_nothin
     await sandboxes.close_sandboxes()
 
 
+@pytest.mark.parametrize(
+    ("policy", "problem", "remedy"),
+    [
+        (
+            "process: {env_allow: [LANG, PYTHONPATH]}",
+            "variable “PYTHONPATH”",
+            "AGENTSITE_SANDBOX_ENVIRONMENT",
+        ),
+        (
+            'network_policies: {web: {endpoints: [{host: "*"}]}}',
+            "not every public one",
+            "AGENTSITE_SANDBOX_UNRESTRICTED",
+        ),
+        ("nonsense: [", "policy", ""),
+        ("filesystem_policy: {read_write: [/root]}", "/root", "AGENTSITE_MOUNT_ROOTS"),
+    ],
+)
+async def test_a_policy_that_lets_no_command_run_is_the_problem_until_it_is_corrected(
+    settings, tmp_path, policy, problem, remedy
+):
+    settings.AGENTSITE_WORKSPACES_DIR = tmp_path / "workspaces"
+    row = await Environment.objects.acreate(name="here", policy=policy)
+    trial = await try_a_command()
+    assert problem in trial.problem
+    assert trial.remedy
+    assert remedy in trial.remedy
+    assert commandtrial.commands_problem() == trial
+    row.policy = ""
+    await row.asave()
+    assert await try_a_command() == Trial()
+    assert commandtrial.commands_problem() is None
+    await sandboxes.close_sandboxes()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's sandboxes have users of their own")
 async def test_without_bubblewrap_root_s_closed_data_folder_is_found_and_said(
     settings, tmp_path, monkeypatch, caplog
