@@ -105,7 +105,7 @@ def _opening(text: str, position: int) -> tuple[str, str] | None:
     return next((pair for pair in _DELIMITERS if text.startswith(pair[0], position)), None)
 
 
-def _closing(text: str, delimiter: str, start: int, end: int) -> int:
+def closing_of(text: str, delimiter: str, start: int, end: int) -> int:
     """Where the first unescaped `delimiter` behind `start` stands; -1 if none is near."""
     limit = min(end, start + LONGEST + len(delimiter))
     found = text.find(delimiter, start, limit)
@@ -125,7 +125,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
         return False
     opening, closing = pair
     start = state.pos + len(opening)
-    end = _closing(state.src, closing, start, state.posMax)
+    end = closing_of(state.src, closing, start, state.posMax)
     if end == -1 or not state.src[start:end].strip():
         return False
     if opening == "$" and not _is_dollar_math(state.src, state.pos, end):
@@ -168,7 +168,7 @@ def _block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> b
         end = state.eMarks[line]
         if lines and (state.isEmpty(line) or state.sCount[line] < state.blkIndent):
             return False
-        found = _closing(state.src, closing, begin, end)
+        found = closing_of(state.src, closing, begin, end)
         if found == -1:
             lines.append(state.src[begin:end])
             length += end - begin

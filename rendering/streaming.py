@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 
 from .markdown import LONGEST
+from .math import LONGEST as LONGEST_FORMULA
+from .math import closing_of
 
 _MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _MATHS = {"$$": "$$", "\\[": "\\]"}
@@ -19,9 +21,35 @@ _TELLING = 12
 """Characters of a line by which it can be told from the item of a list."""
 
 
+class _Formula:
+    """Lines that open a formula, and may turn out to be none: `math` has the same rules."""
+
+    def __init__(self, line: str, ends: str) -> None:
+        self._ends = ends
+        self._length = len(line) - len(ends)
+        self._is_empty = self._length == 0
+        self.holds_more = False
+        """Something in it begins a block of its own, if it is none."""
+
+    def take(self, line: str) -> bool | None:
+        """Whether this is its last line; None: it is no formula."""
+        said = line.strip()
+        if not said:
+            return None
+        found = closing_of(said, self._ends, 0, len(said))
+        if found >= 0:
+            is_one = said[found:] == self._ends and not (self._is_empty and found == 0)
+            return True if is_one else None
+        self._is_empty = False
+        self._length += len(said)
+        self.holds_more = self.holds_more or bool(_MARKER.match(said) or _opened(said))
+        return False if self._length <= LONGEST_FORMULA else None
+
+
 class Growing:
     """One text as it arrives. What is longer than `LONGEST`, which is shown plain at its end, or has more
-    than `LINES`, is left alone from there on."""
+    than `LINES`, is left alone from there on; so is what follows lines that look like a formula and are none,
+    if another block may begin in them."""
 
     def __init__(self) -> None:
         self.length = 0
@@ -36,7 +64,11 @@ class Growing:
         self._beginning = ""
         """As much of it as tells what it begins."""
         self._end = ""
-        """What ends the code or formula that is open; empty while none is."""
+        """What ends the code that is open; empty while none is."""
+        self._formula: _Formula | None = None
+        """What is open and may be one."""
+        self._is_unclear = False
+        """Where the lines belong that come next is for a parser to say."""
         self._stands_alone = False
         """It is no part of a list, so that its end is the end of a block."""
         self._in_list = False
@@ -56,7 +88,10 @@ class Growing:
             self._lines_left -= 1
             if not self._lines_left:
                 return self._leave_alone()
-        if place < len(text):
+            if self._is_unclear:
+                self._leave_alone()
+                break
+        if place < len(text) and not self._is_unclear:
             self._grow(text[place:])
             if self._begins_block(self._beginning, whole=False):
                 done += self._begin_block()
@@ -102,33 +137,42 @@ class Growing:
         """Take a whole line; whether it is the last of a block that stands alone."""
         said = line.strip()
         if self._end:
-            if not self._is_end(said):
+            if not said.startswith(self._end) or said.strip(self._end[0]):
                 return False
             self._end = ""
             return self._stands_alone
+        if self._formula is not None:
+            is_last = self._formula.take(line)
+            if is_last is False:
+                return False
+            formula, self._formula = self._formula, None
+            if is_last and self._stands_alone:
+                return True
+            self._is_unclear = formula.holds_more
+            if is_last:
+                return False
         if not said:
             self._after_blank = True
             return False
         self._after_blank = False
         indented = line[0].isspace()
         self._in_list = self._in_list or (not indented and bool(_MARKER.match(line)))
-        self._end = _end_of(line)
+        opened = _opened(line)
+        if isinstance(opened, _Formula):
+            self._formula = opened
+        else:
+            self._end = opened
         self._stands_alone = not (indented or self._in_list)
         return False
 
-    def _is_end(self, said: str) -> bool:
-        if self._end[0] in "`~":
-            return said.startswith(self._end) and not said.strip(self._end[0])
-        return said.endswith(self._end)
 
-
-def _end_of(line: str) -> str:
-    """What ends the code or formula that this line opens; empty where it opens none."""
+def _opened(line: str) -> str | _Formula:
+    """What ends the code that this line opens, or its formula; empty where it opens none."""
     said = line.strip()
     if said[:3] in {"```", "~~~"}:
         behind = said.lstrip(said[0])
         return "" if said[0] == "`" and "`" in behind else said[: len(said) - len(behind)]
     for begins, ends in _MATHS.items():
-        if said.startswith(begins):
-            return "" if said.endswith(ends, len(begins)) else ends
+        if said.startswith(begins) and closing_of(said, ends, len(begins), len(said)) < 0:
+            return _Formula(said, ends)
     return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rendering.markdown import LONGEST, to_html
@@ -30,7 +30,15 @@ BLOCKS = (
     "    indented code\n\n    goes on",
     "| a | b |\n|---|---|\n| 1 | 2 |",
     "$$\nx = 1\n\ny = 2\n$$",
+    "$$\nx\n+ 1\n$$",
     "$$ x^2 $$",
+    "$$ x^2 $$ within a line",
+    "$$\nx $$ and more\n$$",
+    "$$\n$$",
+    "$$ x = \\$$\n1\n$$",
+    "$$\n```\n$$",
+    "$$\n- a\n\n- b",
+    "$$",
     "\\[\na + b\n\\]",
     "It costs $5, not $6.",
     "- [ ] to do\n- [x] done",
@@ -64,6 +72,10 @@ def without_space(html: str) -> str:
     ),
     st.lists(st.integers(0, 2_000), max_size=40),
 )
+@example([("$$\nx = 1\n\ny = 2\n$$", "\n"), ("A paragraph.", "\n")], [])
+@example([("$$\n" + "x + 1\n" * 400 + "$$", "\n"), ("A paragraph.", "\n")], [])
+@example([("\\[\n```\n\nx\n\n```", "\n"), ("A paragraph.", "\n\n"), ("Another.", "\n")], [])
+@example([("- one\n$$\n```\n$$", "\n\n"), ("A paragraph.", "\n")], [])
 def test_what_is_drawn_in_parts_is_what_is_drawn_of_the_whole(blocks, cuts):
     text = "".join(block + end for block, end in blocks)
     parts, rest = drawn(text, cuts)
@@ -79,7 +91,7 @@ def test_where_it_is_cut_does_not_hang_on_the_pieces_it_comes_in(blocks, cuts):
 
 
 @pytest.mark.parametrize(
-    "opened", ["```py\nx = 1\n\ny", "$$\nx\n\ny", "- one\n\n- two\n\n  and", "A par"]
+    "opened", ["```py\nx = 1\n\ny", "$$\nx\ny", "- one\n\n- two\n\n  and", "A par"]
 )
 def test_what_is_open_stays_open(opened: str):
     parts, rest = drawn(f"Before.\n\n{opened}", [])
