@@ -7,6 +7,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -221,8 +222,9 @@ def test_the_number_of_an_upload_is_told_as_it_is_known_later(workspace, monkeyp
     """Some file systems give numbers that no table can keep."""
     look, told = os.stat, []
 
-    def look_far_up(*given, **more):
-        kind, (fields, others) = look(*given, **more).__reduce__()
+    def look_far_up(*given: Any, **more: Any) -> Any:
+        reduced: Any = look(*given, **more).__reduce__()
+        kind, (fields, others) = reduced
         if "dir_fd" not in more:  # of a lease
             return kind(fields, others)
         return kind((fields[0], fields[1] | 2**63, *fields[2:]), others)
