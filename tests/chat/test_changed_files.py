@@ -11,13 +11,12 @@ from django.urls import reverse
 from accounts.models import User
 from chat.presentation.changed import CHANGES_SHOWN, changes_of
 from conversations.models import Conversation
-from harness.content import Text
+from harness.content import Text, UploadedFile
 from harness.events import (
     AgentToolResult,
     DiffDisplay,
     Rewound,
     TableDisplay,
-    UploadedFile,
     UserMessage,
 )
 from tests.cast import ClientOf

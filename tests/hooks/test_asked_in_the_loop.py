@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -144,7 +144,9 @@ async def test_a_yes_to_what_a_hook_asks_about_counts_at_the_machine_it_was_aske
 
 
 @pytest.mark.parametrize("verdict", ["refuse", "ask"])
-async def test_what_a_hook_said_is_told_though_somebody_speaks_before_it_is_stored(verdict: str):
+async def test_what_a_hook_said_is_told_though_somebody_speaks_before_it_is_stored(
+    verdict: Literal["refuse", "ask"],
+):
     spoke: list[str] = []
 
     async def answers(_about: About, _where: Where) -> Answer:

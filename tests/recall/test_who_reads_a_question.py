@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import orjson
@@ -72,10 +73,10 @@ def doors(user: User, approval: Approval, client_of: ClientOf) -> dict[str, str]
     browser = client_of(user)
     program = Client(headers={"x-api-key": token_of(user, approval.organisation)})
     older = browser.get(f"/c/{uid}/older/", {"before": conversation.last_seq + 1})
-    looks = LocalDoor(user, approval.organisation).follow(uid)
-    kept = (item.event for item in looks if isinstance(item, Stored))
-    call = next(event for event in kept if event["id"] == approval.call_uid)
-    looks.close()
+    looks: Any = LocalDoor(user, approval.organisation).follow(uid)
+    with closing(looks):
+        kept = (item.event for item in looks if isinstance(item, Stored))
+        call = next(event for event in kept if event["id"] == approval.call_uid)
     return {
         "page": browser.get(f"/c/{uid}/").content.decode(),
         "older": older.content.decode(),
