@@ -133,7 +133,9 @@ def wire_events_of(
     if thread is not None or row.type not in PUBLISHED:
         return shown
     for place, told in enumerate(told_of_threads(row.value, row.conversation)):
-        body = wire_event(told.call, ours=ours, reader=reader) if told.call is not None else None
+        call = told.call
+        acts = acted_on([call], reader) if call is not None else None
+        body = wire_event(call, ours=ours, reader=reader, acts=acts) if call is not None else None
         shown.append(
             {
                 "type": told.type,
