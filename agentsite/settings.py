@@ -333,7 +333,7 @@ takes skills and documents from, nothing is written."""
 AGENTSITE_ENV_FILE_PATH = environment.env_file()
 AGENTSITE_DOCKER_IMAGE = env.str("AGENTSITE_DOCKER_IMAGE", default="debian:12")
 """The image of the sandbox `docker`, on the engine already. `debian@sha256:…` stays the same; what a tag
-names when a process first looks is used until that process ends."""
+names when a process first looks is used for as long as the engine has it."""
 AGENTSITE_OPENSHELL_ENDPOINT = env.str("AGENTSITE_OPENSHELL_ENDPOINT", default="")
 AGENTSITE_SHELLS = env.int("AGENTSITE_SHELLS", default=200)
 """Shells that one process keeps open; the one that was idle longest makes room."""

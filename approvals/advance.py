@@ -34,14 +34,12 @@ def as_they_count(rows: Iterable[PolicyRule], writers: Collection[int]) -> list[
     """
     held = [(row, row.levelled()) for row in rows]
     bound = [row for row, rule in held if rule.grant is not None and conditions_of(rule.grant)]
-    if not bound:
-        return [rule for _row, rule in held]
     givers = _Givers(bound, writers)
-    return [_as_it_counts(row, rule, givers) if row in bound else rule for row, rule in held]
+    return [_as_it_counts(row, rule, givers) for row, rule in held]
 
 
 def _as_it_counts(row: PolicyRule, held: LevelledRule, by_now: _Givers) -> LevelledRule:
-    if held.grant is None:
+    if held.grant is None or not conditions_of(held.grant):
         return held
     givers = row.givers
     accounts = [by_now.accounts[key] for key in givers if key in by_now.accounts]

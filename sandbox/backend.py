@@ -21,7 +21,7 @@ ShellT = TypeVar("ShellT", bound=Shell)
 
 
 class ShellBackend(ABC, Generic[ShellT]):
-    """See `contract.SandboxBackend`; `describe` is left to the backends."""
+    """See `contract.SandboxBackend`."""
 
     name: str
 

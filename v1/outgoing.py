@@ -134,8 +134,10 @@ def wire_events_of(
         return shown
     for place, told in enumerate(told_of_threads(row.value, row.conversation)):
         call = told.call
-        acts = acted_on([call], reader) if call is not None else None
-        body = wire_event(call, ours=ours, reader=reader, acts=acts) if call is not None else None
+        body: Wire | None = None
+        if call is not None:
+            below = acted_on([call], reader)
+            body = wire_event(call, ours=ours, reader=reader, acts=below)
         shown.append(
             {
                 "type": told.type,

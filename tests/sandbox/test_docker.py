@@ -119,7 +119,7 @@ def place(tmp_path: Path) -> Mounts:
     return Mounts(work, (Mount(tmp_path / "s", Path("/shared")),))
 
 
-async def test_the_image_that_was_tried_out_is_used_and_told_by_its_digest(
+async def test_the_image_that_was_tried_out_is_used_by_its_digest(
     client: Client, docker: DockerBackend, place: Mounts
 ):
     capabilities = await docker.probe()
