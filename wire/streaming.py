@@ -23,8 +23,8 @@ T = TypeVar("T")
 THREADS = 4
 EACH = 2
 """Of these threads, how many make what one person asked for."""
-GATHERED = 64 * 1024
-"""Characters or bytes that are made for one hand-over."""
+GATHERED = 512 * 1024
+"""Characters or bytes that are made for one hand-over, which costs a thread's turn and `check`."""
 
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="agentsite-stream")
 _making = Shares(EACH)
@@ -35,16 +35,17 @@ def in_threads(
 ) -> AsyncIterator[AnyStr]:
     """The same pieces, gathered to some size, in one of the places of `who`, in the language of the caller.
 
-    `check` is called before each hand-over, in the same thread; what it raises ends them.
+    `check` is called before each hand-over, in the same thread, once they are made; what it raises ends them.
     """
     language = get_language()
 
-    def made() -> AnyStr | None:
+    def next_ones() -> AnyStr | None:
         with override(language):
-            check()
-            return _next_of(pieces)
+            made = _next_of(pieces)
+            check()  # at the end too: what somebody may read no more is not over, it breaks off
+            return made
 
-    return _in_turn(partial(with_healthy_connections, made), who)
+    return _in_turn(partial(with_healthy_connections, next_ones), who)
 
 
 async def _in_turn(made: Callable[[], AnyStr | None], who: Hashable) -> AsyncIterator[AnyStr]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from django.contrib.auth.decorators import login_required
@@ -12,9 +13,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from rest_framework.request import Request
 
-from accounts.models import User
 from accounts.requests import SignedInRequest
 from accounts.streaming import streamed
+from conversations.actions.own import may_read
 from conversations.models import Conversation
 from keeping.export import as_json, as_markdown
 
@@ -45,11 +46,8 @@ def export_of(
         pieces, media_type, suffix = as_json(conversation), "application/json", "json"
     name = f"{slugify(conversation.title)[:60].strip('-') or conversation.uid}.{suffix}"
 
-    def still(user: User) -> bool:
-        return Conversation.objects.visible_to(user).filter(pk=conversation.pk).exists()
-
     return StreamingHttpResponse(
-        streamed(request, pieces, still=still),
+        streamed(request, pieces, still=partial(may_read, conversation=conversation)),
         content_type=f"{media_type}; charset=utf-8",
         headers={
             "Content-Disposition": content_disposition_header(True, name) or "attachment",

@@ -95,9 +95,13 @@ def require_writable(actor: User, conversation: Conversation) -> None:
         raise _refusal(actor, conversation)
 
 
+def may_read(actor: User, conversation: Conversation) -> bool:
+    return _READABLE.exists(user=actor.pk, pk=conversation.pk)
+
+
 def require_readable(actor: User, conversation: Conversation) -> None:
     """NotFound unless the actor may read it."""
-    if not _READABLE.exists(user=actor.pk, pk=conversation.pk):
+    if not may_read(actor, conversation):
         raise NotFound(_("There is no such conversation."))
 
 
