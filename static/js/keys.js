@@ -4,13 +4,18 @@ import { setting } from "./settings.js";
 
 const { go, keyboard } = document.body.dataset;
 
+/* What was typed since the palette was asked for, and whether Enter came, until it is there; null at any other time. */
+let early = null;
+
 function open(address) {
   if (!address || document.querySelector("dialog[open]")) return;
-  window.htmx.ajax("GET", address, { target: "#dialog", swap: "innerHTML" });
+  early = address === go ? { text: "", enter: false } : null;
+  window.htmx.ajax("GET", address, { target: "#dialog", swap: "innerHTML" }).finally(() => (early = null));
 }
 
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.isComposing || event.altKey) return;
+  if (early && !event.ctrlKey && !event.metaKey) return keep(event);
   const palette = event.target.closest?.("[data-palette]");
   if (palette) return move(palette, event);
   if (!setting("shortcuts") || event.repeat) return;
@@ -21,6 +26,15 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
+
+/** Typed for the palette that is on its way: nothing else shall have it, a message that Enter would send least of all. */
+function keep(event) {
+  if (event.key === "Enter") early.enter = true;
+  else if (event.key === "Backspace") early.text = early.text.slice(0, -1);
+  else if (event.key.length === 1) early.text += event.key;
+  else return;
+  event.preventDefault();
+}
 
 function move(palette, event) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -44,6 +58,14 @@ function move(palette, event) {
 function isAnswered(palette) {
   return palette.querySelector("#go-found").dataset.q === palette.querySelector("input").value.trim();
 }
+
+document.addEventListener("htmx:afterSwap", ({ detail: { target } }) => {
+  const palette = target.querySelector?.("[data-palette]");
+  if (!palette || !early) return;
+  palette.querySelector("input").value += early.text;
+  if (early.text && early.enter) palette.dataset.chosen = "";
+  early = null;
+});
 
 document.addEventListener("htmx:load", ({ detail: { elt } }) => {
   const palette = elt.closest?.("[data-palette]");

@@ -74,8 +74,8 @@ export class Status {
     this.root.dataset.status = status;
     if (BUSY.has(status) && !BUSY.has(was)) this.announce(words.say("generating"));
     else if (status === "waiting") {
-      this.announce(words.say("waiting"));
-      tell(this.root.dataset.uid, words.say("titleWaiting"), this.title);
+      this.announce(words.say(this.waitsForOthers ? "waitingOthers" : "waiting"));
+      if (!this.waitsForOthers) tell(this.root.dataset.uid, words.say("titleWaiting"), this.title);
     } else if (!BUSY.has(status)) this.end(status);
     this.showTitle();
     document.body.dispatchEvent(new CustomEvent("conversations-changed"));
@@ -162,9 +162,18 @@ export class Status {
     this.showTitle();
   }
 
+  /* What waits is for others to decide, and nothing for the reader. */
+  get waitsForOthers() {
+    const panel = document.getElementById("panel-waiting");
+    const mine = panel?.querySelector("[data-call]") ?? document.querySelector("#log [data-questions]");
+    return Boolean(panel?.querySelector(".waiting-others")) && !mine;
+  }
+
   showTitle() {
     if (!document.hidden) this.ended = "";
-    if (this.known === "waiting") {
+    if (this.known === "waiting" && this.waitsForOthers) {
+      document.title = `${words.say("titleWaitingOthers")} · ${this.title}`;
+    } else if (this.known === "waiting") {
       const number = document.querySelectorAll("#panel-waiting [data-call]").length || 1;
       document.title = `(${number}) ${words.say("titleWaiting")} · ${this.title}`;
     } else if (this.ended) {
