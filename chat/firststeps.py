@@ -10,12 +10,17 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import Organisation, User
 from accounts.permissions import may_manage
 from agents.models import Agent
-from conversations.kits import DEMO, choose_provider
+from conversations.kits import DEMO, Choice, choose_provider
 from conversations.models import Conversation, Preference
+
+
+EXAMPLE = gettext_noop("Plan and write two files for a reading list")
+"""A request that is answered with a plan, two files and an edit; the demo knows it in English alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +30,29 @@ class FirstStep:
     help: str
     address: str = ""
     link: str = ""
-    is_example: bool = False
-    """Done with a conversation that is begun from here, with `EXAMPLE`."""
-
-
-def example() -> str:
-    """A request that the demo agent, and any other, answers with a plan, two files and an edit."""
-    return _("Plan and write two files for a reading list")
+    example: str = ""
+    """Done with a conversation that is begun from here, in these words."""
 
 
 def first_steps(user: User, organisation: Organisation, agent: Agent | None) -> list[FirstStep]:
     """Empty once all is done or put away. `agent`: whom she begins with where she does not choose."""
     if Preference.objects.filter(user=user, first_steps_put_away=True).exists():
         return []
-    steps = [_key(user, organisation, agent), _conversation(user)]
+    answers = _model_of(user, organisation, agent)
+    steps = [_key(answers), _conversation(user, answers)]
     if may_manage(user, organisation) and organisation.personal_of_id is None:
         steps.append(_invitation(organisation))
     return [] if all(step.done for step in steps) else steps
 
 
-def _key(user: User, organisation: Organisation, agent: Agent | None) -> FirstStep:
+def _model_of(user: User, organisation: Organisation, agent: Agent | None) -> Choice | None:
     config = agent.current.config if agent and agent.current else None
-    choice = config and choose_provider(config, user, organisation)
+    return choose_provider(config, user, organisation) if config else None
+
+
+def _key(answers: Choice | None) -> FirstStep:
     return FirstStep(
-        done=bool(choice and choice.problem is None and choice.provider != DEMO),
+        done=bool(answers and answers.problem is None and answers.provider != DEMO),
         title=_("Give it a model"),
         help=_("Without a key of a model service, a demo that follows a handful of rules answers."),
         address=f"{reverse('accounts:keys')}#store",
@@ -56,7 +60,7 @@ def _key(user: User, organisation: Organisation, agent: Agent | None) -> FirstSt
     )
 
 
-def _conversation(user: User) -> FirstStep:
+def _conversation(user: User, answers: Choice | None) -> FirstStep:
     return FirstStep(
         done=Conversation.objects.filter(owner=user).exists(),
         title=_("Begin a conversation"),
@@ -64,7 +68,7 @@ def _conversation(user: User) -> FirstStep:
             "Write above what you need, or look at an example: the agent plans, asks before it writes, and"
             " shows what it changes."
         ),
-        is_example=True,
+        example=EXAMPLE if answers and answers.provider == DEMO else _(EXAMPLE),
     )
 
 

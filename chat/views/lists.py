@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from accounts.requests import SignedInRequest
-from chat.firststeps import example, first_steps
+from chat.firststeps import first_steps
 from chat.links import address_of
 from chat.starting import start_context, start_form
 from conversations.models import Conversation
@@ -66,7 +66,7 @@ def show_list(request: SignedInRequest) -> HttpResponse:
     if not (request.htmx or archived or shared or text):  # type: ignore[attr-defined]
         start = start_context(request, start_form(request))
         steps = first_steps(request.user, request.organisation, start["agent"])
-        context |= {**start, "first_steps": steps, "example": example()}
+        context |= {**start, "first_steps": steps}
         others = Conversation.objects.shared_with(user).filter(organisation=organisation)
         context["shared_with_me"] = others.count()
     if request.htmx:  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from conversations.models import Conversation, Event
 from tests.cast import ClientOf
 from tests.conversations.conftest import MakeAgent
 from tests.conversations.scenes import begin
+from tests.providers.test_demo import asking, carry_on
 
 PUT_AWAY = "/first-steps/put-away/"
 
@@ -68,13 +69,44 @@ def test_put_away_for_one_it_stays_for_another(
     assert steps_of(client_of(bob))
 
 
+def begun_with(client: Client, language: str) -> dict[str, str]:
+    """What the form of the example sends."""
+    html = client.get("/", headers={"accept-language": language}).content.decode()
+    part = html.partition("first-steps")[2].partition("</section>")[0]
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', part))
+
+
+@pytest.mark.parametrize("language", ["de", "ar", "en"])
+def test_the_demo_understands_the_example_whatever_language_it_is_shown_in(
+    language: str,
+    alice: User,
+    acme: Organisation,
+    make_agent: MakeAgent,
+    environment: Environment,
+    client_of: ClientOf,
+):
+    make_agent("Coding", provider="demo")
+    shown = begun_with(client_of(alice), language)
+    calls, _last = carry_on(asking(shown["message"]))
+    assert {call.name for call in calls} >= {"todo_write", "write_file", "edit_file"}
+
+
+def test_a_model_is_shown_the_example_in_the_readers_language(
+    alice: User,
+    acme: Organisation,
+    make_agent: MakeAgent,
+    environment: Environment,
+    client_of: ClientOf,
+):
+    make_agent("Coding", provider="scripted")
+    assert begun_with(client_of(alice), "de")["message"].startswith("Zwei Dateien")
+
+
 def test_the_example_begins_a_conversation_that_asks_before_it_acts(
     alice: User, acme: Organisation, agent: Agent, environment: Environment, client_of: ClientOf
 ):
     client = client_of(alice)
-    html = client.get("/").content.decode()
-    part = html.partition("first-steps")[2].partition("</section>")[0]
-    shown = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', part))
+    shown = begun_with(client, "en")
     response = client.post("/new/", shown)
     assert response.status_code == 302
     made = Conversation.objects.get()

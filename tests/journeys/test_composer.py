@@ -144,6 +144,16 @@ def test_keys_open_what_goes_somewhere_and_the_list_of_keys(visit: Visit, servic
     page.keyboard.press("Enter")
     page.wait_for_url("**/settings/keys/")
 
+    page.route("**/go/", lambda route: (page.wait_for_timeout(300), route.continue_()))
+    page.goto("/")
+    page.get_by_label("Message").focus()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("providerr")  # before the palette is there
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/settings/keys/")
+    page.unroute("**/go/")
+
     page.goto("/settings/")
     page.keyboard.press("Control+k")
     expect(box).to_be_focused()
