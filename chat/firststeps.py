@@ -18,7 +18,6 @@ from agents.models import Agent
 from conversations.kits import DEMO, Choice, choose_provider
 from conversations.models import Conversation, Preference
 
-
 EXAMPLE = gettext_noop("Plan and write two files for a reading list")
 """A request that is answered with a plan, two files and an edit; the demo knows it in English alone."""
 
