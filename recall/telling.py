@@ -37,8 +37,7 @@ _SHARED = gettext_noop("What everybody who reads “%(store)s” is to find ther
 _KEY = gettext_noop("Its key is “%(key)s”.")
 _KNOWN = gettext_noop("It is known there already, as: “%(text)s”")
 _OTHER = gettext_noop(
-    "The memory is not the one that this call names. Unless it is again when the call runs, nothing is "
-    "shared."
+    "The memory is not the one that this call names, so nothing can be shown, and nothing is shared by it."
 )
 _FORGOTTEN = gettext_noop("To be forgotten for good, with all that it said before:")
 _DELETED = gettext_noop("Memories to be deleted from “%(store)s”: %(count)d")

@@ -13,6 +13,7 @@ from conversations.outcomes import is_reached
 from harness.errors import Conflict, Invalid, NotFound, ToolError
 from tools_app.confinement import parse_path, shown
 from tools_app.diffs import diff_of
+from tools_app.touches import require_as_told
 from tools_app.workspace import Workspace
 
 from .models import SharedDraft, SharedVersion
@@ -114,8 +115,16 @@ class TableSharedFiles:
         )
         return f"Staged that version {current.number} of {path} is taken away (sha256 {current.sha256})."
 
-    def promote(self, path: str, expected_sha256: str, draft_sha256: str) -> str:
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """What a yes to a change holds for: whose files these are is named by no argument, which name all the
+        rest."""
+        agent = self._conversation.agent_version.agent
+        return self._conversation.organisation.uid, agent.uid
+
+    def promote(self, path: str, expected_sha256: str, draft_sha256: str, call: str = "") -> str:
         path = _clean(path)
+        require_as_told(self._conversation.pk, call, self.bound)
         draft = self._draft(path)
         self._require_pass()
         # Read once: what is compared is what is stored.
@@ -164,8 +173,9 @@ class TableSharedFiles:
                 hint="Promote it once the outcome is judged to be satisfied.",
             )
 
-    def restore(self, path: str, version: int, expected_sha256: str) -> str:
+    def restore(self, path: str, version: int, expected_sha256: str, call: str = "") -> str:
         path = _clean(path)
+        require_as_told(self._conversation.pk, call, self.bound)
         old = self._shelf.version(path, version)
         row = self._store(path, bytes(old.content), expected_sha256, restored_from=version)
         return f"{path} is version {row.number} now, with the content of version {version}."

@@ -1,8 +1,8 @@
 """What people are shown when they are asked about a change of a shared file: what all conversations of the
 agent would find there, against what they find now.
 
-Told when the question is made, of the contents that the call names by their hashes; a draft that is another
-one is not shown, and would not be promoted either.
+Told when the question is made, of the contents that the call names by their hashes. A draft that is another
+one then is not shown, and is not promoted whatever it is by the time that the call runs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ TOOLS = ("promote_shared_file", "restore_shared_file")
 _SHARED = gettext_noop("What every conversation of this agent is to find as “%(path)s”:")
 _REMOVED = gettext_noop("“%(path)s” is to be shared no more:")
 _OTHER = gettext_noop(
-    "The draft or the shared file is not the one that this call names. Unless it is again when the call "
-    "runs, nothing is shared."
+    "The draft or the shared file is not the one that this call names, so nothing can be shown, and nothing "
+    "is shared by it."
 )
 _NO_TEXT = gettext_noop("It is no text: %(bytes)d bytes, SHA-256 %(sha256)s.")
 
@@ -55,6 +55,4 @@ def tell(conversation_uid: str, tool: str, given: Mapping[str, Any]) -> dict[str
             words.append((_NO_TEXT, {"bytes": len(data), "sha256": sha256_of(data)}))
         texts.append("" if data is not None and found is None else found.text if found else None)
     change = changed_text(path, *texts)
-    # Whose files these are is named by no argument, which name all the rest.
-    bound = (conversation.organisation.uid, conversation.agent_version.agent.uid)
-    return told_of([change], *words, bound=bound, whole=len(words) == 1)
+    return told_of([change], *words, bound=files.bound, whole=len(words) == 1)

@@ -139,6 +139,14 @@ def test_of_a_draft_that_the_call_does_not_name_nothing_is_shown_as_if_it_were(a
     assert not SharedVersion.objects.exists()
 
 
+def test_a_draft_that_becomes_the_named_one_after_the_question_was_shown_to_nobody(alice, asked):
+    approval = asked(named="Be cruel.\n")
+    write_draft(approval.conversation, "Be cruel.\n")
+    told = decide(alice, approval)
+    assert not SharedVersion.objects.exists()
+    assert "has changed since a person was asked" in told
+
+
 def test_programs_and_terminals_are_shown_it_too(alice, asked):
     approval = asked()
     (shown,) = wire_events([Event.objects.get(uid=approval.call_uid)], reader=alice)

@@ -40,13 +40,14 @@ class SharedAccess(Protocol):
         """Where the draft lies in the workspace; None for one that takes the file away."""
         ...
 
-    def promote(self, path: str, expected_sha256: str, draft_sha256: str) -> str:
-        """Nothing but the draft that has this hash; empty: that takes the file away."""
+    def promote(self, path: str, expected_sha256: str, draft_sha256: str, call: str = "") -> str:
+        """Nothing but the draft that has this hash; empty: that takes the file away. `call`: the id of the
+        call that does it, which people may have been asked about."""
         ...
 
     def versions(self, path: str) -> str: ...
 
-    def restore(self, path: str, version: int, expected_sha256: str) -> str: ...
+    def restore(self, path: str, version: int, expected_sha256: str, call: str = "") -> str: ...
 
 
 def _handler(
@@ -58,6 +59,22 @@ def _handler(
             return act(access, arguments)
 
     return handler
+
+
+def promote(context: ToolContext, arguments: dict[str, Any]) -> str:
+    access, call = _access(context), context.call_id
+    with _refusals_for_model():
+        return access.promote(
+            arguments["path"], arguments["expected_sha256"], arguments["draft_sha256"], call=call
+        )
+
+
+def restore(context: ToolContext, arguments: dict[str, Any]) -> str:
+    access, call = _access(context), context.call_id
+    with _refusals_for_model():
+        return access.restore(
+            arguments["path"], arguments["version"], arguments["expected_sha256"], call=call
+        )
 
 
 def _access(context: ToolContext) -> SharedAccess:
@@ -181,11 +198,7 @@ TOOLS = (
         "Make the draft the new version of the shared file, for all conversations of this agent. A "
         "person is asked first, and is shown the change.",
         {"path": PATH, "expected_sha256": EXPECTED, "draft_sha256": DRAFT},
-        _handler(
-            lambda access, given: access.promote(
-                given["path"], given["expected_sha256"], given["draft_sha256"]
-            )
-        ),
+        promote,
         effect=Effect.OUTSIDE,
         always_asks=True,
         in_order=True,
@@ -206,11 +219,7 @@ TOOLS = (
             "version": {"type": "integer", "minimum": 1},
             "expected_sha256": EXPECTED,
         },
-        _handler(
-            lambda access, given: access.restore(
-                given["path"], given["version"], given["expected_sha256"]
-            )
-        ),
+        restore,
         effect=Effect.OUTSIDE,
         always_asks=True,
         in_order=True,
