@@ -178,7 +178,10 @@ class Policy:
         if moved := asked is not None and _moved(tool, asked):
             asks.append(_Ask.put(asked, moved))
         grants = [
-            held for held in self._allowing(tool.name, given) if _holds(held.grant, tool, state)
+            held
+            for held in self._allowing(tool.name, given)
+            # What is taken away is only named by arguments: a yes is for what was shown with them then.
+            if _holds(held.grant, tool, state) and not tool.asks_once_tainted(given)
         ]
         open_asks = [ask for ask in asks if not any(_settles(held.grant, ask) for held in grants)]
         question = None
@@ -476,7 +479,9 @@ def _question(
         service_accounts=_named_by_all(asks),
         ask_first=_asked_first(asks),
         expires_seconds=min(expiries, default=None),
-        may_be_settled=not any(ask.options.strict for ask in asks),
+        may_be_settled=not (
+            tool.asks_once_tainted(given) or any(ask.options.strict for ask in asks)
+        ),
         turn=state.turn,
         host=tool.host,
     )

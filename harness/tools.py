@@ -226,7 +226,8 @@ class Tool:
     calls of it would begin together."""
     asks_once_tainted: Callable[[Mapping[str, Any]], bool] = _never_asks
     """Whether a call of it waits for a person wherever untrusted content ever came in, though it does not
-    reach outside: it takes away what others are told. Of no arguments: whether each call does."""
+    reach outside: it takes away what others are told, and whatever asks about it, an answer is for this call
+    alone. Of no arguments: whether each call does."""
     asks_people: bool = False
     """Midway it may have a person asked, by `call_tool` of one that is `within_only`. It rests until she has
     answered and is begun anew then, so what it did before it must be able to tell, and not do again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ from accounts.models import Organisation, User
 from approvals.actions.approvals import decide_approval
 from approvals.models import Approval
 from conversations.actions.deciding import decide_call
-from conversations.actions.messages import post_message
+from conversations.actions.messages import post_message, set_feature
+from conversations.judging import judge
 from conversations.models import Conversation, Event
 from harness.content import text_of
 from harness.errors import Invalid, ToolError
+from harness.events import Scope
+from harness.policy import Verdict
 from harness.tools import ToolContext
 from memory.actions.memories import create_memory
 from memory.actions.remembering import correct_memory, forget_memory, own_store, remember
@@ -154,6 +158,36 @@ def test_forgetting_shows_the_text_and_spares_another_one(
     assert said_in(mine.store) == ["The office is in Faro."]
 
 
+def test_no_answer_in_advance_has_a_memory_forgotten_that_nobody_was_shown(
+    alice: User, converse: Any, mine: Memory
+) -> None:
+    twice = [reply(call("forget_memory", id=mine.uid)), reply(call("forget_memory", id=mine.uid))]
+    conversation, _script = converse([*twice, reply("Done.")])
+    post_message(actor=alice, conversation=conversation, text="Go.", untrusted_by="a page")
+    rested(conversation)
+    approval = Approval.objects.get(conversation=conversation)
+    correct_memory(actor=alice, memory=mine, text="The office is in Faro.")
+
+    def allow(scope: Scope) -> None:
+        decide_approval(
+            actor=alice,
+            approval=approval,
+            verdict="approve",
+            input_hash=approval.effective_sha256,
+            seen_round=approval.round,
+            scope=scope,
+        )
+
+    with suppress(Invalid):
+        allow("run")
+    approval.refresh_from_db()
+    if approval.is_waiting:
+        allow("once")
+    rested(conversation, 2)
+    assert said_in(mine.store) == ["The office is in Faro."]
+    assert Approval.objects.waiting().count() == 1, "it is asked again, and shown what it says now"
+
+
 def test_what_was_shown_is_forgotten(converse: Any, mine: Memory) -> None:
     assert answer(asked(converse, "forget_memory", "a page", id=mine.uid)).startswith("Forgotten")
     assert not Memory.objects.exists()
@@ -269,6 +303,30 @@ def test_a_memory_that_came_into_the_folder_after_the_question_keeps_it_all(
     with pytest.raises(ToolError, match="has changed since a person was asked"):
         perform(approval)
     assert notes.memories.filter(path__startswith="/tea/").count() == 3
+
+
+def test_what_was_allowed_in_a_folder_in_advance_takes_nothing_out_of_it(
+    alice: User, given: Conversation, notes: MemoryStore
+) -> None:
+    set_feature(actor=alice, conversation=given, feature="approval", enabled=True)
+    writes = {"command": "create", "path": "/memories/notes/tea/white.md", "file_text": "white"}
+    approval = asks(given, writes, tool="memory")
+    decide_approval(
+        actor=alice,
+        approval=approval,
+        verdict="approve",
+        input_hash=approval.effective_sha256,
+        seen_round=approval.round,
+        scope="conversation",
+        pattern="/memories/notes/tea/**",
+    )
+    given.refresh_from_db()
+    another = {**writes, "path": "/memories/notes/tea/red.md"}
+    assert judge(given, "memory", another).verdict is Verdict.ALLOW
+    gone = judge(given, "memory", {"command": "delete", "path": "/memories/notes/tea/green.md"})
+    assert gone.verdict is Verdict.ASK
+    assert gone.terms is not None
+    assert not gone.terms.may_be_settled
 
 
 def test_of_many_memories_the_texts_are_cut_and_every_path_is_told(
