@@ -19,6 +19,7 @@ from accounts.actions.organisations import ensure_personal_organisation
 from accounts.models import Organisation, User
 from agents.models import Agent, Environment
 from conversations import log
+from conversations.actedon import acted_on
 from conversations.actions.branching import go_elsewhere
 from conversations.actions.conversations import (
     create_conversation,
@@ -34,14 +35,13 @@ from conversations.models import Conversation, Event
 from conversations.models.conversation import ConversationQuerySet
 from conversations.wakes import wake
 from harness.errors import Invalid, NotFound
-from harness.events import AgentToolUse, dump
+from harness.events import AgentToolUse, RequiresAction, SessionStatusIdle, dump
 from harness.history import Entry
 from jobs import here
 from jobs.engine import engine
 from jobs.prepared import Prepared
 from keeping import export
 from live.hub import hub
-from tools_app.touches import data_before
 
 from .door import Item, Row, Stored, Streaming, Summary
 
@@ -232,10 +232,18 @@ class LocalDoor:
         hub.stop()
 
     def _acted_on(self, stored: Sequence[Entry], own: Conversation) -> Mapping[str, Row]:
-        """What calls among these that ask act on, where their arguments only name it, by their ids."""
-        uses = ((entry.uid, entry.event) for entry in stored)
-        calls = {uid: use.name for uid, use in uses if isinstance(use, AgentToolUse)}
-        return data_before(self._person, own.pk, calls)
+        """What calls among these that ask act on, where their arguments only name it, by their ids; by those
+        of rests the same of calls that were asked about anew since they were told."""
+        calls = {
+            entry.uid: entry.event.name for entry in stored if isinstance(entry.event, AgentToolUse)
+        }
+        rests = {
+            entry.uid: entry.event.stop_reason.event_ids
+            for entry in stored
+            if isinstance(entry.event, SessionStatusIdle)
+            and isinstance(entry.event.stop_reason, RequiresAction)
+        }
+        return acted_on(self._person, own, calls, rests)
 
     # --- finding ----------------------------------------------------------------------------------
 

@@ -131,18 +131,10 @@ class Talk:
 
     def _ask(self, rest: Row, prompt: Prompt) -> None:
         for uid in rest["stop_reason"]["event_ids"]:
-            call = self._calls.get(uid, {})
-            name = call.get("name", uid)
-            if call:
-                self._screen.whole(call["input"])
-            if told := as_text(call.get("x_acts_on") or {}):
-                self._screen.note(told)
-            where = f" at {printable(host)}" if (host := self._hosts.get(uid)) else ""
+            called = self._shown(rest, uid)
             answer = ""
             while not answer:
-                answer = prompt(
-                    f"Allow {name}{where}? [y]es, [n]o, or the reason for a no: "
-                ).strip()
+                answer = prompt(f"Allow {called}? [y]es, [n]o, or the reason for a no: ").strip()
             allow = answer.lower() in {"y", "yes"}
             reason = "" if allow or answer.lower() in {"n", "no"} else answer
             try:
@@ -154,10 +146,22 @@ class Talk:
 
     def _say_what_waits(self, rest: Row) -> None:
         for uid in rest["stop_reason"]["event_ids"]:
-            name = self._calls.get(uid, {}).get("name", "a call")
+            called = self._shown(rest, uid)
             read = self._read.get(uid, str(rest["id"]))
             how = f"agent approve {self._uid} {uid} --read-to {read}"
-            self._screen.note(f"{name} waits for a decision: {how}")
+            self._screen.note(f"{called} waits for a decision: {how}")
+
+    def _shown(self, rest: Row, uid: str) -> str:
+        """What the call is called, once all is shown that a yes to it is for."""
+        call = self._calls.get(uid, {})
+        if call:
+            self._screen.whole(call["input"])
+        # With the rest, where it was asked about anew since the call was told.
+        again = (rest.get("x_acts_on") or {}).get(uid)
+        if told := as_text(again or call.get("x_acts_on") or {}):
+            self._screen.note(told)
+        name, host = str(call.get("name", uid)), self._hosts.get(uid)
+        return f"{name} at {printable(host)}" if host else name
 
     def _take_feedback(self) -> bool:
         """What to tell the agent at once; false to stop it and leave."""

@@ -14,6 +14,7 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import User
+from conversations.actedon import acted_on as told_of_calls
 from conversations.models import Conversation, Event
 from harness.agentconfig import STORED, AgentConfig
 from harness.content import Block
@@ -52,7 +53,6 @@ from harness.events import Event as EventValue
 from harness.frontends import FrontEnd
 from harness.grading import explanation_of
 from subagents.models import Subagent
-from tools_app.touches import data_before
 from wire.ids import thread_id
 
 from .agents import ConfiguredAgent, session_agent
@@ -113,9 +113,16 @@ def wire_events(
 
 def acted_on(rows: Sequence[Event], reader: User) -> Mapping[str, Wire]:
     """By the ids of calls among `rows`, which are of one conversation, what those act on that were asked
-    about, as this reader may see it."""
+    about, as this reader may see it. By the ids of rests, the same of each call that they wait for and that
+    was asked about anew since it was told: what it acts on may be another thing by then."""
     calls = {row.uid: row.payload["name"] for row in rows if row.type == "agent.tool_use"}
-    return data_before(reader, rows[0].conversation_id, calls) if calls else {}
+    rests = {
+        row.uid: row.payload["stop_reason"]["event_ids"]
+        for row in rows
+        if row.type == "session.status_idle"
+        and row.payload["stop_reason"]["type"] == "requires_action"
+    }
+    return told_of_calls(reader, rows[0].conversation_id, calls, rests) if rows else {}
 
 
 def wire_events_of(
