@@ -6,7 +6,7 @@ call that writes. Which rules there are is `policyrules`'; who allows something 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
 
@@ -22,8 +22,17 @@ from .models import PolicyRule
 from .models.approval import CHANGE
 
 
-def as_they_count(rows: Iterable[PolicyRule], writers: Collection[int]) -> list[LevelledRule]:
-    """`writers`: the keys of those whose words the agent acts on.
+def _nobody() -> Collection[int]:
+    return ()
+
+
+def as_they_count(
+    rows: Iterable[PolicyRule],
+    writers: Collection[int],
+    telling: Callable[[], Collection[int]] = _nobody,
+) -> list[LevelledRule]:
+    """`writers`: the keys of those whose words the agent acts on. `telling`: of those who told it something
+    by answers to its calls; asked only where that bears on one of these.
 
     What was allowed in advance meets a condition as long as each of those who allowed it may decide there,
     and could still meet it.
@@ -34,7 +43,7 @@ def as_they_count(rows: Iterable[PolicyRule], writers: Collection[int]) -> list[
     """
     held = [(row, row.levelled()) for row in rows]
     bound = [row for row, rule in held if rule.grant is not None and conditions_of(rule.grant)]
-    givers = _Givers(bound, writers)
+    givers = _Givers(bound, writers, telling)
     return [_as_it_counts(row, rule, givers) for row, rule in held]
 
 
@@ -64,9 +73,15 @@ def _as_it_counts(row: PolicyRule, held: LevelledRule, by_now: _Givers) -> Level
 class _Givers:
     """Those who allowed any of these in advance, as they are by now, each fact read once at most."""
 
-    def __init__(self, rows: Collection[PolicyRule], writers: Collection[int]) -> None:
+    def __init__(
+        self,
+        rows: Collection[PolicyRule],
+        writers: Collection[int],
+        telling: Callable[[], Collection[int]],
+    ) -> None:
         self._rows = rows
         self._writers = writers
+        self._telling = telling
         self._decidable: dict[int, set[int]] = {}
 
     @cached_property
@@ -82,8 +97,8 @@ class _Givers:
 
     @cached_property
     def asking(self) -> set[int]:
-        """The keys of those who wrote, and of the persons behind them."""
-        asking = User.objects.filter(pk__in=self._writers)
+        """The keys of those who wrote or told it something, and of the persons behind them."""
+        asking = User.objects.filter(pk__in={*self._writers, *self._telling()})
         return {pk for one in asking for pk in (one.pk, *persons_behind(one))}
 
     def reviews(self, account: User, organisation: int | None) -> bool:

@@ -6,14 +6,14 @@ allowed in advance counts, `advance`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Q
 
-from conversations.ancestry import ancestors
+from conversations.ancestry import ancestors, root_of
 from conversations.models import Conversation
 from conversations.writers import behind, others_wrote_around
 from harness.agentconfig import ToolRule
@@ -23,6 +23,7 @@ from jobs.prepared import Given, Prepared
 from .advance import as_they_count
 from .models import PolicyRule
 from .models.policyrule import PolicyRuleQuerySet
+from .requesters import telling_in
 
 _OF_NEW = Prepared(
     lambda given: _at(given.organisation, given.agent, [given.owner], []).order_by("id")
@@ -65,7 +66,7 @@ def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
             if row.conversation_id in {None, conversation.pk}
             or row.permission != PolicyRule.Permission.ALLOW
         ]
-        held = as_they_count(rows, [conversation.owner_id])
+        held = as_they_count(rows, [conversation.owner_id], _telling(conversation))
     configured = [LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules()]
     return (*configured, *held)
 
@@ -90,7 +91,11 @@ def _narrowed(conversation: Conversation, above: list[int]) -> list[LevelledRule
         if row.permission != PolicyRule.Permission.ALLOW
         or (row.for_user_id is None and row.conversation_id in {None, conversation.pk})
     )
-    return as_they_count(holding, people)
+    return as_they_count(holding, people, _telling(conversation))
+
+
+def _telling(conversation: Conversation) -> Callable[[], set[int]]:
+    return lambda: telling_in(root_of(conversation))
 
 
 def _about(conversation: Conversation, above: list[int]) -> Iterable[PolicyRule]:

@@ -24,7 +24,7 @@ from conversations.models.share import DECIDING
 from harness.errors import Invalid, NotFound
 from jobs.prepared import Prepared
 from reading.digits import number_of
-from reading.unseen import first_unseen, visible_json
+from reading.unseen import first_unseen, visible, visible_json
 from rendering.diff import diff_table
 from tools_app.touches import is_told_of
 
@@ -63,6 +63,10 @@ class Field:
     value: str
     is_text: bool
     rows: int
+
+    @property
+    def label(self) -> str:
+        return visible(self.name)
 
     @classmethod
     def of(cls, name: str, value: Any) -> Field:

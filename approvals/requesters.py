@@ -21,17 +21,23 @@ def also_requesting(approval: Approval) -> set[int]:
 
 
 def having_told(approval: Approval) -> set[int]:
-    """The keys of those who told the agent something by an answer to another call of its tree: with the
-    reason of a refusal, or by the arguments that they put in the place of its own. Of this one's it knows
-    nothing yet: see `writing`."""
-    rows = _edits().filter(approval__root=approval.root_id, approval__final_input__isnull=False)
-    rows = rows.exclude(approval=approval.pk)
+    """The keys of those who told the agent something by an answer to another call of its tree. Of this one's
+    it knows nothing yet: see `writing`."""
+    return telling_in(approval.root_id, but=approval.pk)
+
+
+def telling_in(root: int, but: int | None = None) -> set[int]:
+    """The keys of those who told the agents of a tree something by an answer to one of their calls: with the
+    reason of a refusal, or by the arguments that they put in the place of an agent's own. `but`: the key of
+    an approval whose edits do not count."""
+    rows = _edits().filter(approval__root=root, approval__final_input__isnull=False)
+    rows = rows.exclude(approval=but)
     edited = {
         row.by_id
         for row in rows.select_related("approval")
         if row.by_id is not None and row.input_sha256 == row.approval.effective_sha256
     }
-    return edited | refusing_with_words(TreeOf(approval.root_id))
+    return edited | refusing_with_words(TreeOf(root))
 
 
 def writing(approval: Approval, chosen: str) -> set[int]:

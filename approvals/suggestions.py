@@ -15,7 +15,7 @@ from typing import Any, Literal
 from django.utils.translation import gettext as _
 
 from harness.agentconfig import ToolRule
-from harness.dangers import graded, says_what_it_does
+from harness.dangers import graded, says_what_it_does, takes_or_sends
 from harness.errors import Invalid
 from harness.modelfaults import read_as
 from harness.patterns import When
@@ -108,7 +108,7 @@ def _beginning(given: Mapping[str, Any], command: str) -> str:
     """The fewest words that say what is run; none for what deletes, sends or cannot be read, nor where more
     words may have it do that."""
     words = simple_command(command)
-    if words is None or graded(command).marks:
+    if words is None or graded(command).marks or takes_or_sends(words):
         return ""
     name = basename(words[0])
     if name in WRAPPERS:

@@ -86,7 +86,9 @@ def says_what_it_does(words: Sequence[str], number: int) -> bool:
         if name in _SCRIPTED:
             return number > 2 and not below[0].startswith("-")
         return number > 2 and says_what_it_does(below, number - 2)
-    if name == "find" or name in _FETCHING:
+    if name == "find" or name in _FETCHING or name in _TASKS:
+        return False
+    if not _WHATEVER.isdisjoint(words[1:number]):
         return False
     if name in _BY_SUBCOMMAND or name in _DEPTH:
         named = _DEPTH.get(name) or (3 if words[1:2] and words[1] in _GROUPS else 2)
@@ -105,8 +107,31 @@ def says_what_it_does(words: Sequence[str], number: int) -> bool:
     return not any(map(_SUBCOMMAND.fullmatch, near))
 
 
+def takes_or_sends(words: Sequence[str]) -> bool:
+    """Whether a word of a command (a subcommand, a task, an option) says that it takes something away, puts
+    it back to what it was, or hands it on. For programs with subcommands, of which none is known."""
+    if basename(words[0]) in _WITHOUT:
+        return False
+    said = (word.lstrip("-").partition("=")[0].lower() for word in words[1:_FAR])
+    parts = (re.split("[:_-]", word) for word in said if _SUBCOMMAND.fullmatch(word))
+    return any(not _TAKING.isdisjoint(each) for each in parts)
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
+
+
+_TAKING = _words(
+    "clean cleanup clear copy cp del delete deinit deploy destroy disable discard down downgrade drop erase "
+    "expire flush flushall flushdb forget fresh kill move mv prune publish purge push put remove reset rm "
+    "rmi send submit sync terminate uninstall unload unset upload wipe"
+)
+_TASKS = _words(
+    "ant gmake gradle gradlew grunt gulp invoke just make mvn mvnw ninja nox rake sbt tox"
+)
+"""Programs of which each further word is one more task."""
+_WHATEVER = _words("api call curl graphql invoke raw request rest rpc")
+"""Subcommands that do whatever is behind them."""
 
 
 _READING = _words(
@@ -123,7 +148,11 @@ _GROUPS = _words(
     "set source stack stash state submodule swarm system token tool volume workspace worktree"
 )
 """Subcommands that have subcommands of their own."""
-_GIT_MARKED = _words("branch clean filter-branch push reset")
+_GIT_MARKED = _words(
+    "branch checkout clean config filter-branch filter-repo gc notes push rebase reflog replace reset "
+    "restore symbolic-ref tag update-ref"
+)
+"""Those that take something away or change it, or do so by more words."""
 _SHELLS = _words("ash bash dash fish ksh node perl php python python3 ruby sh zsh")
 _FETCHING = _words("curl wget")
 
@@ -137,7 +166,7 @@ _BY_PROGRAM: Mapping[str, Mark] = {
     **dict.fromkeys(_words("chmod chown chgrp setfacl"), "permissions"),
 }
 _SERVICES = ("systemctl", "service")
-_DEPTH: Mapping[str, int] = {"aws": 3, "service": 3, "ruff": 2}
+_DEPTH: Mapping[str, int] = {"aws": 3, "ip": 3, "nmcli": 3, "service": 3, "ruff": 2}
 """Words that name the act where that is not the second one, or nothing of it has a mark."""
 _SUBCOMMAND = re.compile(r"[A-Za-z][\w:-]{0,60}")
 """What a subcommand looks like; a file, an address or a number does not."""
