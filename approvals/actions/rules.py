@@ -30,7 +30,7 @@ from harness.modelfaults import read_as
 Scope = PolicyRule.Scope
 NOTE_LIMIT = 500
 MOST_RULES = 1_000
-"""Active rules of one organisation, of the server, or of one conversation."""
+"""Active rules of one organisation, of the server, or of one conversation, beside what approvals saved."""
 
 
 def save_rule(
@@ -60,7 +60,8 @@ def save_rule(
     _require_accounts(value, place.get("organisation"))
     _require_person(value, place.get("organisation"))
     with transaction.atomic():
-        if PolicyRule.objects.active().filter(**place).count() >= MOST_RULES:
+        # Permissions that people gave with answers do not count: nobody's leave others no room.
+        if PolicyRule.objects.active().filter(**place, grant__isnull=True).count() >= MOST_RULES:
             raise Conflict(
                 _("There are %(limit)d rules here already.") % {"limit": MOST_RULES},
                 hint=_("Revoke some, or use one pattern for several."),

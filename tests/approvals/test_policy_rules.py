@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 
 from accounts.models import Membership, Organisation, Role, User
 from agents.models import Agent, Environment
+from approvals.actions.approvals import decide_approval
 from approvals.actions.rules import revoke_rule, save_rule
 from approvals.actions.simulation import simulate_call
 from approvals.models import PolicyRule
@@ -68,6 +69,30 @@ def test_rules_of_every_level_reach_a_conversation_and_those_from_elsewhere_do_n
     save_rule(actor=staff, level="agent", agent=make_agent("Other"), rule=DENY_BASH)
 
     assert held(conversation) == [rule.uid for rule in here]
+
+
+def test_what_members_allowed_in_advance_leaves_room_for_rules(
+    alice: User,
+    acme: Organisation,
+    conversation: Conversation,
+    agent: Agent,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("approvals.actions.approvals.wake", lambda _pk: None)
+    monkeypatch.setattr("approvals.actions.rules.MOST_RULES", 1)
+    asked = asks(conversation)
+    decide_approval(
+        actor=alice,
+        approval=asked,
+        verdict="approve",
+        input_hash=asked.effective_sha256,
+        seen_round=asked.round,
+        scope="always",
+    )
+    there = {"level": "agent", "agent": agent, "organisation": acme}
+    save_rule(actor=alice, rule=DENY_BASH, **there)
+    with pytest.raises(Conflict):
+        save_rule(actor=alice, rule=ASK_BASH, **there)
 
 
 def test_a_revoked_rule_holds_no_more_and_both_are_in_the_audit_log(
