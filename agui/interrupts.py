@@ -179,6 +179,7 @@ def _interrupt(row: Event, approval: Approval | None) -> Interrupt | None:
 
 def _about(approval: Approval) -> dict[str, Any]:
     about: dict[str, Any] = {"proposedArgs": approval.final_input} if approval.was_edited else {}
+    about |= {"agentsite:host": approval.host} if approval.host else {}
     told = as_data(approval.touches)
     return {**about, "agentsite:acts_on": told} if told else about
 

@@ -276,6 +276,7 @@ class TableFacts:
 def _call(row: Event) -> CallFacts:
     use: Any = row.value
     asks = getattr(use, "evaluated_permission", "") == "ask"
+    terms = getattr(use, "terms", None)
     return CallFacts(
         row.uid,
         use.name,
@@ -283,6 +284,7 @@ def _call(row: Event) -> CallFacts:
         custom=isinstance(use, AgentCustomToolUse),
         reason=getattr(use, "reason", ""),
         round=int(asks),
+        host=getattr(use, "host", "") if terms is None else terms.host,
     )
 
 
@@ -291,8 +293,8 @@ def _asked_further(call: CallFacts, row: Event, made: CallFacts) -> CallFacts:
     match row.value:
         case OutcomeUnknown():
             return replace(call, unknown=True, reason="", round=call.round + 1)
-        case ApprovalRequested(reason=reason):
-            return replace(call, reason=reason, round=call.round + 1)
+        case ApprovalRequested(reason=reason, terms=terms):
+            return replace(call, reason=reason, round=call.round + 1, host=terms.host)
         case UserToolConfirmation(result="allow", edited_input=dict(edited)):
             return replace(call, input=edited)
         case ApprovalVoted(edited_input=edited):

@@ -99,6 +99,8 @@ class CallFacts:
     acts_on: Mapping[str, Any] = field(default_factory=dict)
     """Of a call that a rest asks about what the input names, as it was when it was asked; empty where that
     says it all."""
+    host: str = ""
+    """The machine that it goes to, of a tool that has one."""
 
 
 class Facts(Protocol):
@@ -385,6 +387,7 @@ def questions(request_id: str, calls: Sequence[CallFacts]) -> list[Frame]:
                 "unknown": call.unknown,
                 "reason": call.reason,
                 **({"acts_on": call.acts_on} if call.acts_on else {}),
+                **({"host": call.host} if call.host else {}),
             }
             for call in asked
         ]

@@ -6,11 +6,20 @@ import pytest
 
 from accounts.actions.tokens import create_token
 from accounts.models import Organisation, TokenScope, User
+from agui.interrupts import open_interrupts
+from api.commands import open_questions
+from api.projection import questions as frames_of
 from approvals.models import Approval
 from chat.presentation.calls import card_of
 from conversations.log import append
 from conversations.models import Conversation
-from harness.events import AgentMcpToolUse, ApprovalRequested
+from harness.events import (
+    AgentMcpToolUse,
+    ApprovalRequested,
+    RequiresAction,
+    SessionStatusIdle,
+    SessionStatusRunning,
+)
 from harness.history import Entry
 from harness.rules import AskTerms
 from mcpdoor.asking import questions
@@ -46,6 +55,28 @@ def test_every_door_that_asks_names_the_machine(
     issued = create_token(actor=alice, organisation=acme, name="Tests", scopes=scopes)
     told = hers.get("/api/approvals", headers={"x-api-key": issued.secret})
     assert [row["host"] for row in told.json()] == [HERE]
+    (interrupt,) = open_interrupts(conversation)
+    assert interrupt.metadata == {"agentsite:host": HERE}
+    (frame,) = frames_of(*open_questions(conversation, alice))
+    assert [tool["host"] for tool in frame["tools"]] == [HERE]
+
+
+def test_a_program_is_told_the_machine_that_was_asked_about_last(
+    alice: User, converse: Converse
+) -> None:
+    conversation = converse()[0]
+    approval = waiting(conversation, HERE)
+    anew = ApprovalRequested(
+        tool_use_id=approval.call_uid, reason="It moved.", terms=AskTerms(host=THERE)
+    )
+    rest = SessionStatusIdle(stop_reason=RequiresAction(event_ids=(approval.call_uid,)))
+    append(conversation.pk, [Entry.of(each) for each in (SessionStatusRunning(), anew, rest)])
+    conversation.refresh_from_db()
+
+    (interrupt,) = open_interrupts(conversation)
+    assert interrupt.metadata == {"agentsite:host": THERE}
+    (frame,) = frames_of(*open_questions(conversation, alice))
+    assert [tool["host"] for tool in frame["tools"]] == [THERE]
 
 
 def test_calls_that_go_to_different_machines_are_not_the_same(
