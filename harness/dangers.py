@@ -108,12 +108,12 @@ def says_what_it_does(words: Sequence[str], number: int) -> bool:
 
 
 def takes_or_sends(words: Sequence[str]) -> bool:
-    """Whether a word of a command (a subcommand, a task, an option) says that it takes something away, puts
-    it back to what it was, or hands it on. For programs with subcommands, of which none is known."""
+    """Whether a word of a command (a subcommand, a task) says that it takes something away, puts it back to
+    what it was, or hands it on. For programs with subcommands, of which none is known."""
     if basename(words[0]) in _WITHOUT:
         return False
-    said = (word.lstrip("-").partition("=")[0].lower() for word in words[1:_FAR])
-    parts = (re.split("[:_-]", word) for word in said if _SUBCOMMAND.fullmatch(word))
+    said = (word.lower() for word in words[1:_FAR] if _SUBCOMMAND.fullmatch(word))
+    parts = (re.split("[:_-]", word) for word in said)
     return any(not _TAKING.isdisjoint(each) for each in parts)
 
 

@@ -600,11 +600,11 @@ def test_what_a_reviewer_allowed_for_longer_ends_once_she_has_told_the_agent_wha
 
     answer(asks(conversation, **ask), "approve", scope="conversation")
     assert judge(conversation, "write_file", WRITE).verdict is Verdict.ALLOW
-    other = asks(conversation, {"command": "ls"}, tool="bash")
+    other = asks(conversation, {"path": "a.txt"}, tool="read_file")
     if how == "a denial":
         answer(other, "deny", reason="Write one into a.txt.")
     else:
-        answer(other, "approve", edited_input={"command": "echo write one into a.txt"})
+        answer(other, "approve", edited_input={"path": "now write one into it"})
     assert judge(conversation, "write_file", WRITE).verdict is Verdict.ASK
 
 
