@@ -89,7 +89,7 @@ def test_what_members_allowed_in_advance_leaves_room_for_rules(
         seen_round=asked.round,
         scope="always",
     )
-    there = {"level": "agent", "agent": agent, "organisation": acme}
+    there: dict[str, Any] = {"level": "agent", "agent": agent, "organisation": acme}
     save_rule(actor=alice, rule=DENY_BASH, **there)
     with pytest.raises(Conflict):
         save_rule(actor=alice, rule=ASK_BASH, **there)
