@@ -21,13 +21,13 @@ from accounts.api.throttling import count_request
 from accounts.models import TokenScope, User
 from accounts.persons import whose_place
 from conversations.following import FollowingConsumer, Gone, after_in
-from conversations.joining import Joining
 from conversations.models import Conversation, Event
 from conversations.models.conversation import ConversationQuerySet
 from harness.errors import AgentError, Declined, Invalid, NotFound, TooMany
 from jobs.prepared import Given, Prepared
 from live import arriving
 from live.hub import Delta
+from live.joining import Joining
 from reading.wholetext import json_of
 from wire.ids import session_uid
 from wire.socketframes import Refused

@@ -20,11 +20,12 @@ from accounts.models import TokenScope
 from agents.models.environment import DEFAULT_UPLOAD_LIMIT
 from conversations.actions.files import add_files
 from conversations.models import Conversation
-from conversations.uploads import LimitedUploadHandler, received
+from conversations.uploads import received
 from harness.errors import Forbidden, Invalid, NotFound
 from harness.refusals import not_among
 from tools_app.confinement import parse_path
 from tools_app.workspace import Entry, Workspace, workspace_for
+from wire.uploads import LimitedUploadHandler
 
 from .base import ApiView
 from .pages import cursor_of, encode_cursor, limit_of, page

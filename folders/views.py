@@ -24,11 +24,12 @@ from chat.views.creation import after, begun
 from chat.views.lists import rows_of
 from chat.views.lookup import find_conversation
 from conversations.models import Conversation
-from conversations.uploads import LimitedUploadHandler, received
+from conversations.uploads import received
 from harness.errors import AgentError, Invalid, LimitReached, NotFound
 from harness.modelcards import card_for
 from keeping.finding import understand
 from keeping.listing import list_page
+from wire.uploads import LimitedUploadHandler
 
 from .actions.files import add_folder_file, open_folder_file, remove_folder_file
 from .actions.folders import (

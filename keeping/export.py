@@ -32,8 +32,8 @@ from typing import Any, Protocol
 from django.db import connection
 from django.utils.translation import gettext as _
 
+from agents.overridden import sentences_of
 from conversations.models import Conversation, Event
-from conversations.overridden import sentences_of
 from harness.content import Block, Text
 from harness.events import (
     WAITS_ELSEWHERE,

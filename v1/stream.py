@@ -19,10 +19,10 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http import StreamingHttpResponse
 
-from conversations.joining import Joining
 from harness.ids import new_event_id
 from jobs.shares import Shares
 from live.hub import BlockClosed, Delta, Item, Kind, Lagged, Nudge, OpenText, Subscription, hub
+from live.joining import Joining
 from reading.wholetext import json_of
 
 from .outgoing import Wire

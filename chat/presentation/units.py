@@ -18,8 +18,8 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from agents.overridden import sentences_of
 from conversations.models import Event
-from conversations.overridden import sentences_of
 from harness.content import Block, Text, UploadedFile, text_of
 from harness.events import (
     TYPES,

@@ -14,8 +14,9 @@ from agents.models import Environment
 from chat.attaching import chips
 from conversations.actions.attachments import keep_attachment, remove_attachment
 from conversations.actions.conversations import find_environment
-from conversations.uploads import LimitedUploadHandler, received
+from conversations.uploads import received
 from harness.errors import Invalid
+from wire.uploads import LimitedUploadHandler
 
 from .lookup import find_conversation
 

@@ -21,10 +21,11 @@ from chat.presentation.changed import missing_files
 from chat.presentation.previews import document_text, ending_of, kind_of_preview, table_of
 from conversations.actions.files import add_files, megabytes
 from conversations.models import Conversation
-from conversations.uploads import LimitedUploadHandler, received
+from conversations.uploads import received
 from rendering.code import highlighted, language_of
 from rendering.markdown import to_html
 from tools_app.workspace import Workspace, workspace_for
+from wire.uploads import LimitedUploadHandler
 
 from .answers import FILES_CHANGED, done
 from .lookup import find_conversation

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from conversations.joining import Joining
+from live.joining import Joining
 from tests.patience import PATIENCE
 
 
