@@ -17,11 +17,13 @@ from reading.digits import is_digits
 from reading.hostnames import MeantBy, as_written
 from reading.programs import (
     ALONE,
+    ANY_HYPHENS,
     ASSIGNING,
     CONTAINED,
     FETCHED,
     FOLDER_UNSAID,
     GIT_BY_SETTINGS,
+    GIT_CHANGING,
     GIT_EVERYTHING,
     GIT_FORMS,
     GIT_LISTING,
@@ -36,11 +38,16 @@ from reading.programs import (
     GIT_UNSAID,
     INTERPRETERS,
     JOINING,
+    MANY,
     NAMES_IN_A_FILE,
     OPERANDS,
+    PIPING,
     PLAIN,
+    READ,
+    REMOTE,
     RUNNING,
     SCRIPTING,
+    SETTING,
     SPARED_BELOW,
     STARTING,
     STARTING_SUBCOMMANDS,
@@ -85,27 +92,51 @@ def _starts_no_other(words: Sequence[str], named: int, depth: int = 0) -> bool:
     if not rest:
         return name != "git" or _git_starts_no_other(words, named)
     if name in WRAPPERS:
-        place = _begun(name, words[:named])
-        if place is None or (name in JOINING and any(map(_SHELL.search, rest))):
-            return False
-        return _starts_no_other(words[place:], named - place, depth + 1)
+        return _wraps_no_other(name, words, named, depth)
     if name == "git":
         return _git_starts_no_other(words, named)
     if name in INTERPRETERS and not _interprets_what_is_named(name, words, named, depth):
         return False
-    if name == "tar" and named == 1 and not rest[0].startswith("-"):
+    if name in _TARS and named == 1 and not rest[0].startswith("-"):
         rest[0] = f"-{rest[0]}"  # its letters need no hyphen
     if name in ASSIGNING and any("=" in word for word in rest):
         return False
     spared = SPARED_BELOW.get(name, {}).get(words[1], ())
     known = (*STARTING.get(name, ()), *WRITING.get(name, ()))
     options = tuple(each for each in known if each not in spared)
-    if _begins_any(options, rest, VALUED.get(name, _NONE)):
+    given = [*rest, *_respelt(rest)] if name in ANY_HYPHENS else rest
+    if _begins_any(options, given, VALUED.get(name, _NONE)):
         return False
     return not _starts_by_a_word(name, words, named)
 
 
+def _wraps_no_other(name: str, words: Sequence[str], named: int, depth: int) -> bool:
+    place = _begun(name, words[:named])
+    if place is None or name in SETTING:
+        return False
+    begun, meant = tuple(words[place:]), tuple(words[place:named])
+    if name in JOINING:
+        # A shell takes the line apart once more, at other places perhaps.
+        line, beginning = simple_command(" ".join(begun)), simple_command(" ".join(meant))
+        if line is None or beginning is None or line[: len(beginning)] != beginning:
+            return False
+        begun, meant = line, beginning
+    return _starts_no_other(begun, len(meant), depth + 1)
+
+
+def _respelt(words: Sequence[str]) -> list[str]:
+    """Options with one hyphen and with two."""
+    options = [word.lstrip("-") for word in words if word.startswith("-")]
+    return [f"{hyphens}{option}" for option in options if option for hyphens in ("-", "--")]
+
+
 def _starts_by_a_word(name: str, words: Sequence[str], named: int) -> bool:
+    if name in REMOTE and any(map(_SHELL.search, words[named:])):
+        return True
+    if name in PIPING and any("|" in word for word in words[named:]):
+        return True
+    if name in READ and _names_more(words, named, READ[name]):
+        return True
     if not STARTING_WORDS.get(name, _NONE).isdisjoint(words[named:]):
         return True
     # Behind an option nobody tells which word is the subcommand and which a value.
@@ -113,10 +144,21 @@ def _starts_by_a_word(name: str, words: Sequence[str], named: int) -> bool:
     return not STARTING_SUBCOMMANDS.get(name, _NONE).isdisjoint(words[named:last])
 
 
+def _names_more(words: Sequence[str], named: int, read: int) -> bool:
+    """Whether more names are given than these, and not by the rule."""
+    names = [place for place, word in enumerate(words) if place and not _is_name_of_option(word)]
+    return "--" in words[named:] or any(place >= named for place in names[read:])
+
+
+def _is_name_of_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
 _NONE = frozenset[str]()
+_TARS = frozenset({"bsdtar", "gtar", "tar"})
 _SHELL = re.compile(r"[;|&<>()$`\n]")
 _KNOWN = WRAPPERS | INTERPRETERS | PLAIN | STARTING.keys()
-_MAY_START = WRAPPERS | INTERPRETERS | STARTING.keys() | {"git"}
+_MAY_START = WRAPPERS | INTERPRETERS | STARTING.keys() | WRITING.keys() | READ.keys() | {"git"}
 _VERSION = re.compile(r"[-.]?[0-9]{1,4}(?:\.[0-9]{1,4}){0,4}\Z|\.(?:basic|tiny|nox)\Z")
 
 
@@ -161,12 +203,26 @@ def _interprets_what_is_named(name: str, words: Sequence[str], named: int, depth
     place = _begun(name, ("", *words[at:named]), int(at > 1 and name in CONTAINED))
     if place is None or not _RUNNING_MORE.isdisjoint(words[named:]):
         return False
+    if name in MANY and _names_another(words, named, MANY[name]):
+        return False
     inner = at + place - 1
     if at == 1 and name not in FETCHED and "-m" not in words[at:inner]:
-        # What it runs is named. Its options may still have it run other files.
-        known = name in SCRIPTING or name in CONTAINED or name in STARTING
+        # What it runs is named. Its options may still have it run other files, and behind a program on the
+        # line (`perl -e`) options are its own.
+        scripting = name in SCRIPTING and words[inner - 1] != "-e"
+        known = scripting or name in CONTAINED or name in STARTING
         return known or not any(map(_is_option, words[named:]))
     return _starts_no_other(words[inner:], named - inner, depth + 1)
+
+
+def _names_another(words: Sequence[str], named: int, valued: Collection[str]) -> bool:
+    """Whether a word behind the named ones may be one more thing to do."""
+    return any(
+        not _is_option(words[place])
+        and words[place - 1] not in valued
+        and not is_digits(words[place])
+        for place in range(named, len(words))
+    )
 
 
 def _git_starts_no_other(words: Sequence[str], named: int) -> bool:
@@ -182,7 +238,22 @@ def _git_starts_no_other(words: Sequence[str], named: int) -> bool:
         return False  # an alias, or one that runs what it is told
     unnamed = after[max(named - 1 - place, 1) :]
     below = GIT_STARTING_BELOW.get(after[0], ())
-    return not _names_a_program(after[0], unnamed) and not _begins_any(below, unnamed)
+    if _names_a_program(after[0], unnamed) or _begins_any(below, unnamed):
+        return False
+    return not _changes_what_is_shown(after[0], after[1 : len(after) - len(unnamed)], unnamed)
+
+
+def _changes_what_is_shown(command: str, said: Sequence[str], unnamed: Sequence[str]) -> bool:
+    """Whether a rule means to have something shown, and the words behind its own change it."""
+    if command not in GIT_CHANGING or not said:
+        return False
+    if command == "config" and not _are_options(said):
+        return bool(unnamed)  # the name of a setting: what follows is its value
+    if not _are_options(said):
+        return False
+    if command == "remote" and not _are_options(unnamed):
+        return True
+    return _begins_any(GIT_CHANGING[command], unnamed)
 
 
 def occurs(command: str, prefix: Sequence[str], meant_by: MeantBy = as_written) -> Match:

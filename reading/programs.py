@@ -33,6 +33,12 @@ WRAPPERS = _words(
 )
 """Run the command that their words, their input or their variables say, or change what later words mean."""
 
+SETTING = _words(
+    "alias declare enable export function hash local mapfile read readarray readonly set shopt trap "
+    "typeset unset"
+)
+"""Those of them that only change what later words mean: each word more sets another thing."""
+
 JOINING = _words(
     "at autossh batch cross-env-shell entr eval hyperfine mispipe mosh nix-shell nodemon parallel pee rsh "
     "runuser script sg ssh sshpass su watch watchexec xterm"
@@ -45,7 +51,7 @@ OPERANDS: Mapping[str, int] = {
         _words("envchain envdir prlimit rsh run-parts setarch setlock setuidgid sg ssh"), 1
     ),
     **dict.fromkeys(_words("su-exec taskset timeout"), 1),
-    **dict.fromkeys(_words("bwrap expect firejail gdb lldb parallel proot socat su"), 99),
+    **dict.fromkeys(_words("at batch bwrap expect firejail gdb lldb parallel proot socat su"), 99),
     **dict.fromkeys(_words("hyperfine nix-shell runuser script systemd-nspawn tmux"), 99),
     **dict.fromkeys(
         _words("abduco aws-vault chamber doppler dtach foreman forego mispipe pee"), 99
@@ -65,17 +71,20 @@ ALONE: Mapping[str, frozenset[str]] = {
 """Options of programs that start others behind which no value stands but what is started."""
 
 INTERPRETERS = _words(
-    "ansible ant apptainer asdf awk bazel buildah bun bundle bundler cabal cargo cmake composer conda "
-    "corepack "
-    "crictl ctr dart deno docker docker-compose dotnet ed elixir emacs erl ex fab flatpak flutter "
-    "gawk gem gh go gradle groovy grunt guile guix gulp hatch helm hg honcho incus invoke ipython "
-    "java jj jshell julia jupyter just kubectl lein lerna lftp lua lxc lxc-attach lxc-execute m4 "
+    "ansible ant apptainer asdf awk bazel bpftrace bpython buildah bun bundle bundler cabal cargo clisp "
+    "cmake composer conda corepack crystal "
+    "crictl ctr dart dc deno docker docker-compose doit dotnet duckdb ed elixir emacs erl ex fab file-rename "
+    "flatpak flutter gawk gem gh ghci gmake gnuplot go gradle groovy grunt guile guix gulp hatch helm hg "
+    "honcho hy incus inv invoke ipython "
+    "java jj jrunscript jshell julia jupyter just jython kubectl lein lerna lftp lua luajit lxc lxc-attach "
+    "lxc-execute m4 "
     "machinectl make mamba mariadb mawk meson micromamba mise mix mkdocs mongosh mvn mysql nawk "
     "nerdctl ninja nix node nox npm npx nvim nx oc ocaml octave opam osascript pdm perl php pip pipenv pipx "
-    "pixi pnpm podman podman-compose poetry pre-commit psql pyenv python python2 python3 R Rscript rake "
-    "pypy rbenv rebar3 ruby runc runghc rustup rye sbt scala screen sed sftp singularity snap "
+    "pixi pnpm podman podman-compose poetry pre-commit prename psql ptpython pyenv python python2 python3 R "
+    "racket rake raku rename Rscript "
+    "pypy rbenv rebar3 ruby runc runghc rustup rye sbcl sbt scala scons screen sed sftp singularity snap "
     "sphinx-build sqlite3 "
-    "stack svn swift tclsh terraform tofu tox ts-node tsx turbo uv uvx vagrant vi view vim "
+    "stack svn swift task tclsh terraform tofu tox ts-node tsx turbo uv uvx vagrant vi view vim "
     "vimdiff volta wish yarn zig bunx cProfile coverage pdb profile timeit trace"
 )
 """Run a program that is written on the line, in a file, or in a container or environment of theirs."""
@@ -86,6 +95,17 @@ SCRIPTING = _words(
 )
 """Those that hand what stands behind the script that they run on to it. To the others an option may name
 other files to run, unless `STARTING` has those that do."""
+
+MANY: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(
+        _words("doit fab gmake grunt gulp inv invoke just make ninja rake scons task"), _words("-j")
+    ),
+    "ant": frozenset(),
+    "gradle": frozenset({"--tests"}),
+    "mvn": _words("-pl -T"),
+}
+"""Those that do each thing that they are given, one after another, with those of their options that surely
+take the next word."""
 
 RUNNING = _words("dlx exec rsh run shell sh ssh x")
 """Subcommands of such programs by which they run whatever follows."""
@@ -116,7 +136,11 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "sort": ("--co",),
     "rg": ("--pre", "--hostname-bin", "--search-zip", "-z"),
     "printf": ("-v",),
-    "curl": ("--engine", "-K", "--config"),
+    **dict.fromkeys(("compgen", "complete"), ("-C", "-F")),
+    "jobs": ("-x",),
+    "fc": ("-e", "-s"),
+    "bind": ("-x", "-f"),
+    "curl": ("--engine", "-K", "--config", "--expand"),
     **dict.fromkeys(
         ("bsdtar", "gtar", "tar"),
         (
@@ -142,7 +166,19 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("make", "gmake"), ("-f", "--fi", "--mak", "-E", "--ev", "-C", "--dir", "-I", "--inc")
     ),
-    "npm": ("--script-s", "--node-o", "--userc", "--globalc", "--git", "--shell", "--pref", "-C"),
+    "npm": (
+        *(
+            "--script-s",
+            "--node-o",
+            "--node-g",
+            "--userc",
+            "--globalc",
+            "--git",
+            "--shell",
+            "--pref",
+        ),
+        *("-C", "--python", "--brow", "--view", "--edi", "--init-m", "--initm"),
+    ),
     "split": ("--filter",),
     "patch": ("-e", "--ed"),
     "go": (
@@ -185,6 +221,7 @@ STARTING: Mapping[str, tuple[str, ...]] = {
             *("-wrapper", "-fplugin", "--fplugin", "-fpass-plugin", "-B", "-specs", "--specs", "@"),
             *("-fuse-ld", "--ld-path", "-Wl,", "-Xlinker", "-Xclang", "-Xassembler", "--prefix"),
             *("--gcc-toolchain", "-fmodule-mapper", "-Xpreprocessor", "-load", "--config"),
+            *("-Wp,", "-Wa,", "-ccc", "--cuda-path", "--ptxas-path", "--hip-path", "--rocm-path"),
         ),
     ),
     "ld": ("--plugin", "-plugin", "@"),
@@ -213,18 +250,38 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("vite", "vitest", "webpack", "rollup"), ("-c", "--conf", "--root", "-r", "-p")
     ),
-    "mvn": ("-D", "-f", "--file", "-s", "--sett", "-gs", "-t", "--toolc"),
-    "gradle": ("-I", "--init", "-b", "-c", "-P", "-D", "-p", "--proj", "--incl", "--build-f"),
-    "ant": ("-f", "-buildfile", "-lib", "-D", "-listener", "-logger", "-main"),
+    "mvn": (
+        *("-D", "-def", "--def", "-f", "--file", "-s", "--sett", "-g", "--glob", "-t", "--toolc"),
+        *("-ps", "-project-s", "--project-s", "-is", "-install-s", "--install-s"),
+    ),
+    "gradle": (
+        *("-I", "--init", "-b", "-c", "-P", "-D", "-p", "-g", "--proj", "--incl", "--build-f"),
+        *("--sett", "--system-p", "--gradle-u"),
+    ),
+    "ant": (
+        *(
+            "-f",
+            "-buildfile",
+            "-lib",
+            "-D",
+            "-listener",
+            "-logger",
+            "-main",
+            "-inputh",
+            "-propertyf",
+            "-s",
+        ),
+    ),
     "cmake": ("-P", "-D", "-C", "-E", "-T", "-G", "--", "--preset", "--toolchain"),
     "ctest": ("-S", "-SP", "-D", "-T", "-M", "--scr", "--build", "--test-c", "--test-d"),
-    "ninja": ("-f", "-C"),
+    "ninja": ("-f", "-C", "-t"),
     "pip": ("--py", "--edi", "--conf"),
     "uv": ("-p", "--py", "--config-f", "--dir", "--proj"),
     "poetry": ("-C", "--dir", "-P", "--proj"),
     "pnpm": ("--script-s", "--shell", "-C", "--dir", "--conf"),
     "yarn": ("--cwd", "--script-s", "--use-yarnrc"),
-    "kubectl": ("--kubec", "--edi", "--exec"),
+    "kubectl": ("--kubec", "--edi", "--exec", "--helm-c", "--enable"),
+    "kustomize": ("--helm-c", "--enable"),
     "gcloud": ("--command", "--ssh-f", "--scp-f", "--flags-f"),
     "az": ("--scripts",),
     "helm": ("--post-r", "--kubec"),
@@ -308,7 +365,7 @@ STARTING: Mapping[str, tuple[str, ...]] = {
     "less": ("+", "-k", "--lesskey"),
     "more": ("+",),
     # Whatever follows is in a language of theirs by which they start programs.
-    **dict.fromkeys(("sqlite3", "psql", "mysql", "mariadb", "mongosh", "sbt"), ("",)),
+    **dict.fromkeys(("duckdb", "sqlite3", "psql", "mysql", "mariadb", "mongosh", "sbt"), ("",)),
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), ("-f", "-i", "-l", "-e", "-E", "-D", "--")),
     **dict.fromkeys(
         ("ex", "nvim", "rvim", "vi", "view", "vim", "vimdiff"),
@@ -322,9 +379,15 @@ that do so, which may be cut short as well."""
 WRITING: Mapping[str, tuple[str, ...]] = {
     "find": ("-delete", "-fprint", "-fls"),
     **dict.fromkeys(("iconv", "shuf", "sort"), ("-o", "--o")),
-    "tree": ("-o",),
+    "tree": ("-o", "-R"),
+    **dict.fromkeys(("bsdtar", "gtar", "tar"), ("-g", "--listed", "--index", "--remove-f")),
+    "pip": ("--log",),
+    "kubectl": ("--profile",),
+    "journalctl": ("--vac", "--rot", "--flu", "--cursor-f", "--setup", "--update-c"),
+    "xmllint": ("-o", "--o"),
     "less": ("-o", "-O", "--log", "--LOG"),
-    **dict.fromkeys(("sed", "yq"), ("-i", "--in")),
+    "sed": ("-i", "--in"),
+    "yq": ("-i", "--in", "-s", "--spl"),
     **dict.fromkeys(("awk", "gawk"), ("-d", "-o", "-p")),
     "date": ("-s", "--s"),
     "file": ("-C", "--co"),
@@ -343,10 +406,24 @@ WRITING: Mapping[str, tuple[str, ...]] = {
             "--stderr",
         ),
         *("--libc", "--etag-s", "--hsts", "--alt-s", "--ssl-sess"),
+        *("-w", "--wr"),  # `%output{x}` writes to a file, and the words may stand in another
     ),
 }
 """Options by which a program that reads and prints writes a file, removes one or sets something instead, in
 the same form: what is written may be what another program starts."""
+
+READ: Mapping[str, int] = {"hostname": 0, "json.tool": 1, "uniq": 1, "xxd": 1}
+"""How many words without a hyphen such programs read; one more is a file that they write, or a name that
+they give."""
+
+REMOTE = frozenset({"rsync", "scp"})
+"""Those that may have a shell elsewhere read the names that they are given."""
+
+PIPING = _words("composite compare convert gm identify magick mogrify montage")
+"""Those that take a name with `|` for a program."""
+
+ANY_HYPHENS = frozenset({"npm", "pnpm"})
+"""Those to which `-option`, `--option` and `---option` are the same."""
 
 STARTING_WORDS: Mapping[str, frozenset[str]] = {
     "az": frozenset({"run-command"}),
@@ -450,8 +527,37 @@ GIT_STARTING_BELOW: Mapping[str, tuple[str, ...]] = {
     "rebase": ("-x", "--exec", "-s", "--str"),
     "send-email": ("--sendmail-cmd", "--smtp-server", "--to-cmd", "--cc-cmd", "--header-cmd"),
     "submodule": ("foreach",),
+    "fast-export": ("--export",),
 }
 """Words behind a subcommand by which it starts something, or writes a file: their beginnings."""
+
+GIT_CHANGING: Mapping[str, tuple[str, ...]] = {
+    "apply": ("--ap",),
+    "branch": (
+        *(
+            "-c",
+            "-C",
+            "-d",
+            "-D",
+            "-f",
+            "-m",
+            "-M",
+            "-t",
+            "-u",
+            "--cop",
+            "--del",
+            "--edi",
+            "--forc",
+            "--mov",
+        ),
+        *("--set-up", "--tr", "--uns"),
+    ),
+    "config": ("-e", "--add", "--ed", "--rem", "--ren", "--rep", "--uns"),
+    "remote": (),
+    "tag": ("-d", "--del"),
+}
+"""Subcommands that show something, and change it by an option: a rule that names options and nothing
+else, such as `git branch -v`, means to have it shown. Of `remote` every name is a subcommand below."""
 
 GIT_REACHING = frozenset({"clone", "fetch", "ls-remote", "pull", "push", "remote"})
 """Those of `GIT_PLAIN` that take the address of another repository."""
