@@ -483,6 +483,20 @@ HARMFUL = (
     ("gradle build", "gradle build publish"),
     ("./gradlew build", "./gradlew build publish"),
     ("rake test", "rake test db:drop"),
+    ("git reflog", "git reflog delete x"),
+    ("git notes", "git notes remove x"),
+    ("git stash list", "git stash drop"),
+    ("git tag -l", "git tag -d v1"),
+    ("git config user.name", "git config core.pager ./x"),
+    ("git symbolic-ref HEAD", "git symbolic-ref HEAD refs/heads/x"),
+    ("git apply --check x", "git apply x"),
+    ("gh api repos/x", "gh api repos/x -X DELETE"),
+    ("http https://example.org", "http DELETE https://example.org"),
+    ("aws s3 ls", "aws s3 rm x"),
+    ("gcloud compute instances list", "gcloud compute instances delete x"),
+    ("redis-cli get x", "redis-cli flushall"),
+    ("rails db:version", "rails db:drop"),
+    ("docker system df", "docker system prune -f"),
 )
 
 
