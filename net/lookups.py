@@ -23,6 +23,9 @@ Judge = Callable[[str, Address, int], None]
 AT_ONCE = 4
 """Threads that look names up for other threads; what the system does cannot be broken off."""
 _looking = threading.BoundedSemaphore(AT_ONCE)
+MOST_AT_ONCE = 256
+"""Names that are looked up at once for loops."""
+_looking_for_loops = threading.BoundedSemaphore(MOST_AT_ONCE)
 
 
 class UnknownHost(Exception):
@@ -30,9 +33,50 @@ class UnknownHost(Exception):
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-    return [str(entry[4][0]) for entry in found]
+    """Raises `UnknownHost`, `OSError` and `UnicodeError`."""
+    # No thread of the loop: those do everybody's work, and name servers may say nothing for long.
+    return await asyncio.wrap_future(_looked_up(host, port, _looking_for_loops))
+
+
+def _looked_up(host: str, port: int, room: threading.BoundedSemaphore) -> Future[list[str]]:
+    """By a thread of its own. Where as many look at once as may, the name is unknown there and then."""
+    if not room.acquire(blocking=False):
+        raise UnknownHost(f"the name {host} was not looked up: too many are at the moment")
+    found: Future[list[str]] = Future()
+    found.set_running_or_notify_cancel()
+
+    def look() -> None:
+        try:
+            entries = socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+            )
+            found.set_result([str(entry[4][0]) for entry in entries])
+        except Exception as problem:
+            found.set_exception(problem)
+        finally:
+            room.release()
+
+    # A daemon: a process that ends does not wait for somebody's name server.
+    threading.Thread(target=look, name="agentsite-look-up", daemon=True).start()
+    return found
+
+
+def few_at_once(resolve: Resolve, most: int) -> Resolve:
+    """For one asker: only so many names are under way, also those that she waits for no more."""
+    room = asyncio.Semaphore(most)
+
+    def is_over(looking: asyncio.Future[Sequence[str]]) -> None:
+        room.release()
+        if not looking.cancelled():
+            looking.exception()  # looked at, whether or not somebody waits
+
+    async def look(host: str, port: int) -> Sequence[str]:
+        await room.acquire()
+        looking = asyncio.ensure_future(resolve(host, port))
+        looking.add_done_callback(is_over)
+        return await asyncio.shield(looking)
+
+    return look
 
 
 async def judged_addresses(
@@ -53,23 +97,8 @@ async def judged_addresses(
 
 
 def judged_in_time(host: str, port: int, judge: Judge, *, seconds: float) -> list[str]:
-    """`judged_addresses` by the system, for a thread, which is kept for `seconds` at most. Where as many
-    look at once as may, the name is unknown there and then."""
-    if not _looking.acquire(blocking=False):
-        raise UnknownHost(f"the name {host} was not looked up: too many are at the moment")
-    found: Future[list[str]] = Future()
-
-    def look() -> None:
-        try:
-            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found.set_result([str(entry[4][0]) for entry in entries])
-        except (OSError, UnicodeError) as problem:
-            found.set_exception(problem)
-        finally:
-            _looking.release()
-
-    # A daemon: a process that ends does not wait for somebody's name server.
-    threading.Thread(target=look, name="agentsite-look-up", daemon=True).start()
+    """`judged_addresses` by the system, for a thread, which is kept for `seconds` at most."""
+    found = _looked_up(host, port, _looking)
     try:
         return judged(host, port, judge, found.result(seconds))
     except (OSError, UnicodeError) as problem:  # a timeout is one of the first

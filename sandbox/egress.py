@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from net.addresses import Address, Sort, reached, sort_of
-from net.lookups import Resolve, UnknownHost, judged_addresses, resolve_by_system
+from net.lookups import Resolve, UnknownHost, few_at_once, judged_addresses, resolve_by_system
 from reading.digits import digits_of
 from reading.hostnames import split_address
 
@@ -29,6 +29,8 @@ CONNECT_SECONDS = 20.0
 PIECE = 64 * 1024
 MOST_CONNECTIONS = 64
 """At once, of one sandbox."""
+LOOK_UPS = 8
+"""Names that are looked up for one sandbox at once; the next ones wait."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[str, int], Awaitable[Streams]]
@@ -170,7 +172,7 @@ class EgressProxy:
     ) -> None:
         self._endpoints = tuple(endpoints)
         self._on_decision = on_decision
-        self._resolve = resolve
+        self._resolve = few_at_once(resolve, LOOK_UPS)
         self._connect = connect
         self._server: asyncio.Server | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
