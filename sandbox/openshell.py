@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import io
+import os
 import queue
 import shlex
 import shutil
@@ -44,6 +45,8 @@ NAME = "openshell"
 WORKSPACE = "default"
 ARCHIVE_LIMIT = 256 * 1024**2
 """Bytes of a workspace on its way."""
+CARRY_SECONDS = 300.0
+"""So long it may be on its way."""
 HEALTHY = 1
 """`SERVICE_STATUS_HEALTHY` of the gateway's protocol."""
 HELD = frozenset(
@@ -249,6 +252,8 @@ class OpenShellShell(OneCommand):
         self._policy = policy
         self._mounts = mounts
         self._sent: dict[Path, bytes] = {}
+        self._there: dict[Path, Entries] = {}
+        """What both sides had when they were last compared."""
         self._interrupted = asyncio.Event()
         self._closed = False
 
@@ -285,7 +290,9 @@ class OpenShellShell(OneCommand):
         self._interrupted.clear()
         exit_code: int | None = None
         reason: KilledBy | None = None
-        chunks = self._stream(["/bin/bash", "-c", script], workdir, timeout)
+        env = environment(self._policy, home="/tmp", tmp="/tmp")  # noqa: S108
+        command = ["/bin/bash", "-c", script]
+        chunks = self._stream(command, timeout, workdir=workdir, env=env)
         try:
             async with asyncio.timeout(timeout), aclosing(chunks):
                 async for chunk in chunks:
@@ -319,13 +326,11 @@ class OpenShellShell(OneCommand):
             left=self.alive,
         )
 
-    async def _stream(self, command: Sequence[str], workdir: str, timeout: float) -> Any:  # noqa: ASYNC109
-        """The client's blocking stream, read in a thread of its own."""
+    async def _stream(self, command: Sequence[str], timeout: float, **more: Any) -> Any:  # noqa: ASYNC109
+        """The client's blocking stream, read in a thread of its own: whatever runs inside may keep it."""
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[Any] = asyncio.Queue()
         room: queue.Queue[None] = queue.Queue(maxsize=64)
-        env = environment(self._policy, home="/tmp", tmp="/tmp")  # noqa: S108
-
         stopped = threading.Event()
 
         def post(piece: Any) -> None:
@@ -338,9 +343,8 @@ class OpenShellShell(OneCommand):
                     self._name,
                     list(command),
                     workspace=WORKSPACE,
-                    workdir=workdir,
-                    env=env,
                     timeout_seconds=max(1, int(timeout)),
+                    **more,
                 ):
                     room.put(None, timeout=timeout + 10)
                     if stopped.is_set():
@@ -368,39 +372,52 @@ class OpenShellShell(OneCommand):
     async def _carry_in(self) -> None:
         for mount in self._mounts.all():
             data = await asyncio.to_thread(packed, mount.source)
-            self._sent[mount.source] = data
+            given = await asyncio.to_thread(entries_in, data)
             place = shlex.quote(str(mount.target))
-            script = f"mkdir -p {place} && tar -x -f - -C {place}"
-            await self._exchange(script, data)
+            if gone := self._there.get(mount.source, given) - given:
+                # Taken away here meanwhile, or something of another kind: it must not come back.
+                names = b"\0".join(os.fsencode(name) for name, _is_folder in gone)
+                await self._exchange(f"cd {place} && xargs -0 -r rm -rf --", names)
+            self._sent[mount.source], self._there[mount.source] = data, given
+            await self._exchange(f"mkdir -p {place} && tar -x -f - -C {place}", data)
 
     async def _carry_out(self) -> None:
         for mount in self._mounts.all():
             if mount.writable:
                 place = shlex.quote(str(mount.target))
                 data = await self._exchange(f"tar -c -f - -C {place} .", b"")
-                await asyncio.to_thread(
+                self._there[mount.source] = await asyncio.to_thread(
                     unpacked, data, self._sent[mount.source], mount.source, self._policy.resources
                 )
 
     async def _exchange(self, script: str, data: bytes) -> bytes:
-        def exchange() -> bytes:
-            got = bytearray()
-            for chunk in self._client.exec_stream(
-                self._name, ["/bin/sh", "-c", script], workspace=WORKSPACE, stdin=data
-            ):
-                if hasattr(chunk, "exit_code"):
-                    if chunk.exit_code != 0:
-                        raise SandboxFailed("The workspace could not be carried over.")
-                elif chunk.stream == "stdout":
-                    got += chunk.data
-                    if len(got) > ARCHIVE_LIMIT:
-                        raise SandboxFailed(
-                            f"The workspace is larger than {ARCHIVE_LIMIT:,} bytes.",
-                            hint="Remove some files.",
-                        )
-            return bytes(got)
-
-        return await asyncio.to_thread(exchange)
+        """Ends the sandbox where that takes too long: a program inside could hold it up for ever."""
+        got = bytearray()
+        chunks = self._stream(["/bin/sh", "-c", script], CARRY_SECONDS, stdin=data)
+        exit_code: int | None = None
+        try:
+            async with asyncio.timeout(CARRY_SECONDS), aclosing(chunks):
+                async for chunk in chunks:
+                    if hasattr(chunk, "exit_code"):
+                        exit_code = int(chunk.exit_code)
+                    elif chunk.stream == "stdout":
+                        got += chunk.data
+                        if len(got) > ARCHIVE_LIMIT:
+                            raise SandboxFailed(
+                                f"The workspace is larger than {ARCHIVE_LIMIT:,} bytes.",
+                                hint="Remove some files.",
+                            )
+        except TimeoutError:
+            exit_code = None
+        if exit_code is None:
+            await self.close()
+            raise SandboxFailed(
+                "The workspace was not carried over in time, so its sandbox was ended.",
+                hint="Run the command again, and leave nothing running that holds others up.",
+            )
+        if exit_code != 0:
+            raise SandboxFailed("The workspace could not be carried over.")
+        return bytes(got)
 
     async def close(self) -> None:
         if self._closed:
@@ -409,6 +426,15 @@ class OpenShellShell(OneCommand):
         await asyncio.to_thread(
             lambda: self._client.delete(self._name, workspace=WORKSPACE, allow_missing=True)
         )
+
+
+Entries = frozenset[tuple[str, bool]]
+"""Names in an archive, and whether each is a folder."""
+
+
+def entries_in(data: bytes) -> Entries:
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+        return frozenset((entry.name, entry.isdir()) for entry in archive)
 
 
 def packed(folder: Path) -> bytes:
@@ -421,31 +447,51 @@ def packed(folder: Path) -> bytes:
     return data.getvalue()
 
 
-def unpacked(data: bytes, sent: bytes, folder: Path, most: Resources) -> None:
-    """Make the folder what came back: nothing outside it, no links, no special files. Files that
-    were sent and did not come back are removed. Raises `SandboxFailed`, and leaves the folder as it
-    was, for more than it may hold and for what is no archive."""
-    with tarfile.open(fileobj=io.BytesIO(sent), mode="r:") as archive:
-        before = {entry.name for entry in archive if entry.isreg()}
+def unpacked(data: bytes, sent: bytes, folder: Path, most: Resources) -> Entries:
+    """Take over what the command changed: nothing outside the folder, no links, no special files. Files that
+    were sent and did not come back are removed; what came back as it was sent is left as it is here by now.
+    All that came back is returned. Raises `SandboxFailed`, and leaves the folder as it was, for more than it
+    may hold and for what is no archive."""
     root = folder.resolve()
-    try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-            plain = [entry for entry in archive if entry.isreg() or entry.isdir()]
-            size = sum(entry.size for entry in plain)
-            if size > most.workspace_mb * 1024**2 or len(plain) > most.workspace_files:
-                raise SandboxFailed(
-                    "The workspace holds more than it may, so nothing of it was carried back.",
-                    hint="Remove some files.",
-                )
-            for entry in plain:
-                _make_way(entry, folder, root)
-            archive.extractall(folder, members=plain, filter="data")
-    except (tarfile.TarError, OSError) as problem:
-        raise SandboxFailed(f"The workspace could not be carried back: {problem}.") from problem
-    for name in before - {entry.name for entry in plain}:
+    with tarfile.open(fileobj=io.BytesIO(sent), mode="r:") as given:
+        before = {entry.name: entry for entry in given}
+        try:
+            with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+                plain = [entry for entry in archive if entry.isreg() or entry.isdir()]
+                size = sum(entry.size for entry in plain)
+                if size > most.workspace_mb * 1024**2 or len(plain) > most.workspace_files:
+                    raise SandboxFailed(
+                        "The workspace holds more than it may, so nothing of it was carried back.",
+                        hint="Remove some files.",
+                    )
+                changed = [
+                    entry
+                    for entry in plain
+                    if (old := before.get(entry.name)) is None
+                    or not _is_same(entry, archive, old, given)
+                ]
+                for entry in changed:
+                    _make_way(entry, folder, root)
+                archive.extractall(folder, members=changed, filter="data")
+        except (tarfile.TarError, OSError) as problem:
+            raise SandboxFailed(f"The workspace could not be carried back: {problem}.") from problem
+    back = frozenset((entry.name, entry.isdir()) for entry in plain)
+    for name in {entry.name for entry in before.values() if entry.isreg()} - dict(back).keys():
         path = folder / name
         if path.parent.resolve().is_relative_to(root):
             path.unlink(missing_ok=True)
+    return back
+
+
+def _is_same(
+    entry: tarfile.TarInfo, archive: tarfile.TarFile, old: tarfile.TarInfo, given: tarfile.TarFile
+) -> bool:
+    if entry.isdir() or old.isdir():
+        return entry.isdir() == old.isdir()
+    if entry.size != old.size or (entry.mode ^ old.mode) & 0o111:
+        return False
+    here, there = given.extractfile(old), archive.extractfile(entry)
+    return here is not None and there is not None and here.read() == there.read()
 
 
 def _make_way(entry: tarfile.TarInfo, folder: Path, root: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from sandbox.contract import KilledBy, Mount, Mounts, SandboxFailed, Unavailable
 from sandbox.guarantees import Guarantee
 from sandbox.openshell import OpenShellBackend, packed, unpacked
 from sandbox.policy import Policy, Resources, parse_policy
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,6 +49,9 @@ class Gateway:
         self.specs: list[dict[str, Any]] = []
         self.deleted: list[str] = []
         self.closed = False
+        self.holds_up = "\0"
+        """What a command says that never gives a word, nor ends before its sandbox."""
+        self.ended = threading.Event()
 
     def health(self) -> object:
         if self.status == 0:
@@ -72,6 +78,9 @@ class Gateway:
         stdin=None,
         timeout_seconds=None,
     ) -> Iterator[object]:
+        if self.holds_up in command[-1]:
+            self.ended.wait(10 * PATIENCE)
+            return
         running = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -96,6 +105,7 @@ class Gateway:
 
     def delete(self, name: str, *, workspace: str, allow_missing: bool = False) -> object:
         self.deleted.append(name)
+        self.ended.set()
         return SimpleNamespace()
 
     def close(self) -> None:
@@ -199,6 +209,66 @@ async def test_files_travel_there_and_back_and_what_was_removed_is_gone(
     assert (result.stdout.text, result.exit_code) == ("here", 3)
     assert sorted(path.name for path in work.iterdir()) == ["given", "made"]
     assert gateway.deleted == ["box-1"]
+
+
+async def test_what_was_taken_away_between_two_commands_does_not_come_back(
+    openshell: OpenShellBackend, place: Mounts
+):
+    work = place.workdir.source
+    (work / "folder").mkdir()
+    for name in ("secret", "folder/a", "kind"):
+        (work / name).write_text("x")
+    shell = await openshell.open_shell(Policy(), place)
+    await shell.run("echo new > made; ln -s kind link")
+    for name in ("secret", "folder/a", "made", "kind"):
+        (work / name).unlink()
+    (work / "folder").rmdir()
+    (work / "kind").mkdir()
+    result = await shell.run("ls")
+    assert result.stdout.text.split() == ["kind", "link"]
+    assert [path.name for path in work.iterdir()] == ["kind"]
+    assert (work / "kind").is_dir()
+
+
+async def test_what_changes_here_while_a_command_runs_is_not_undone_by_it(
+    openshell: OpenShellBackend, place: Mounts
+):
+    work = place.workdir.source
+    for name in ("edited", "removed", "touched", "script"):
+        (work / name).write_text("old")
+    shell = await openshell.open_shell(Policy(), place)
+    command = (
+        "echo new > touched; chmod +x script; echo begun; until [ -f ../go ]; do sleep 0.02; done"
+    )
+    begun = asyncio.Event()
+    running = asyncio.create_task(shell.run(command, on_output=lambda *_: begun.set()))
+    await asyncio.wait_for(begun.wait(), PATIENCE)
+    (work / "edited").write_text("by a person")
+    (work / "removed").unlink()
+    (place.workdir.target.parent / "go").touch()
+    assert (await running).exit_code == 0
+    assert (work / "edited").read_text() == "by a person"
+    assert not (work / "removed").exists()
+    assert (work / "touched").read_text() == "new\n"
+    assert os.access(work / "script", os.X_OK)
+
+
+async def test_what_holds_up_the_files_on_their_way_ends_with_its_sandbox_and_holds_up_nobody_else(
+    gateway: Gateway,
+    openshell: OpenShellBackend,
+    place: Mounts,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """As a program inside does that stops the one which packs them."""
+    monkeypatch.setattr("sandbox.openshell.CARRY_SECONDS", 1.0)
+    shell = await openshell.open_shell(Policy(), place)
+    gateway.holds_up = "tar -c"
+    running = asyncio.create_task(shell.run("echo new > made"))
+    with pytest.raises(SandboxFailed, match="in time"):
+        async with asyncio.timeout(PATIENCE):
+            await running
+    assert gateway.deleted == ["box-1"]
+    assert not shell.alive
 
 
 async def test_links_and_paths_that_lead_out_do_not_come_back(
