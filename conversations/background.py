@@ -97,7 +97,7 @@ class ConversationsBackground:
     async def start(
         self, call_id: str, command: str, seconds: int, tainted_by: str
     ) -> BackgroundInfo:
-        access = self._access
+        access = await self._access.by_now()
         backend = await access.backend()  # refuses before there is a row
         seconds = min(seconds, access.policy.resources.wall_seconds)
         marks = CommandMarks(

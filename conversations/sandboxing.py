@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from jobs.prepared import Prepared
 from live.output import LiveOutput
 from sandbox.contract import Mount, Mounts, Unavailable
 from sandbox.guarantees import MEANING, Guarantee
-from sandbox.narrowing import narrow_where_said
+from sandbox.narrowing import narrow, narrow_where_said
 from sandbox.policy import Policy, read_policy
 from tools_app import quota, sandboxes
 from tools_app.builtin.alone import run_alone
@@ -67,6 +67,8 @@ class SandboxPlan:
     problem: AgentError | None = None
     more: tuple[Mount, ...] = ()
     """What apps mount beside the workspace."""
+    own: str = ""
+    """The agent's own policy."""
 
     @property
     def mounts(self) -> Mounts:
@@ -90,10 +92,7 @@ def plan_sandbox(
     try:
         policy = policy_of(conversation, config)
     except Invalid as invalid:
-        problem = Unavailable(
-            f"The command was not run: {invalid.message}",
-            hint="Staff can correct the policy of the environment, the organisation or the agent.",
-        )
+        problem = _not_in_force(invalid)
     return SandboxPlan(
         conversation.pk,
         conversation.uid,
@@ -102,6 +101,34 @@ def plan_sandbox(
         policy,
         problem,
         mounts_of(conversation, concerned),
+        config.sandbox,
+    )
+
+
+def plan_by_now(plan: SandboxPlan) -> SandboxPlan:
+    """What environment and organisation allow by now of what the plan allowed when its run began: what its
+    tools are taken to reach was said of that. In a database thread."""
+    conversation = (
+        Conversation.objects.select_related("environment").filter(pk=plan.conversation_id).first()
+    )
+    if conversation is None:
+        return plan
+    environment = conversation.environment
+    opened = environment.backend == sandboxes.NONE != plan.backend
+    backend = plan.backend if opened else environment.backend
+    try:
+        policy = policy_in(environment, conversation.organisation_id, plan.own)
+    except Invalid as invalid:
+        return replace(plan, backend=backend, policy=Policy(), problem=_not_in_force(invalid))
+    if policy != plan.policy:
+        policy = narrow(plan.policy, policy)
+    return replace(plan, backend=backend, policy=policy, problem=None)
+
+
+def _not_in_force(problem: Invalid) -> Unavailable:
+    return Unavailable(
+        f"The command was not run: {problem.message}",
+        hint="Staff can correct the policy of the environment, the organisation or the agent.",
     )
 
 
@@ -164,6 +191,10 @@ def shell_access(plan: SandboxPlan, live: LiveOutput | None = None) -> ShellAcce
         backends = here.preferred(plan.backend)
     except Unavailable as unavailable:
         backends, problem = (), problem or unavailable
+
+    async def look() -> ShellAccess:
+        return shell_access(await engine.in_database(plan_by_now, plan), live)
+
     return ShellAccess(
         key=plan.conversation_uid,
         registry=here.shells,
@@ -175,6 +206,7 @@ def shell_access(plan: SandboxPlan, live: LiveOutput | None = None) -> ShellAcce
         on_end=live.ended if live is not None else None,
         problem=problem,
         log=TableCommandLog(plan.conversation_id),
+        look=look,
     )
 
 

@@ -228,6 +228,58 @@ def test_what_the_organisation_takes_away_holds_at_the_next_command(alice, acme,
     assert (workspace_for(conversation.uid) / "a").read_text() == "1\n"
 
 
+def changed_in_a_run(conversation, actor, change) -> None:
+    """The change is made while a command of the run is under way, and another one comes."""
+    workspace = workspace_for(conversation.uid)
+    post_message(actor=actor, conversation=conversation, text="Go.")
+    until(lambda: (workspace / "begun").exists())
+    change()
+    (workspace / "go").touch()
+    rested(conversation)
+
+
+WAITING = "touch begun; until [ -e go ]; do sleep 0.05; done"
+
+
+def test_what_the_organisation_takes_away_holds_at_the_next_command_of_the_same_run(
+    alice, acme, staff, converse
+):
+    conversation, _ = converse([bash(WAITING), bash("echo 2 > a"), reply("Done.")])
+    policy = "filesystem_policy: {include_workdir: false}"
+    changed_in_a_run(
+        conversation,
+        alice,
+        lambda: set_sandbox_rules(actor=staff, organisation=acme, policy=policy),
+    )
+    assert "Read-only file system" in said(conversation)[1]
+    assert not (workspace_for(conversation.uid) / "a").exists()
+
+
+def test_a_sandbox_that_an_environment_is_given_holds_at_the_next_command(
+    alice, staff, converse, settings
+):
+    settings.AGENTSITE_SANDBOX_UNCONFINED = True
+    script = [bash("export A=1"), reply("1"), bash("echo [$A]"), reply("2")]
+    conversation, _ = converse(script)
+    environment_with(conversation, staff, backend="none", policy="require: []")
+    ask(conversation, alice)
+    environment_with(conversation, staff, backend="bubblewrap", policy="require: []")
+    ask(conversation, alice, "Again.", times=2)
+    shown = [result.display for result in results(conversation)]
+    assert [isinstance(each, CommandDisplay) and each.confined for each in shown] == [False, True]
+    assert "\n[]\n" in said(conversation)[1]
+
+
+def test_a_way_out_that_is_opened_in_a_run_is_open_from_the_next_one_on(alice, staff, converse):
+    """In this one commands count as reaching nothing outside."""
+    conversation, _ = converse([bash(WAITING), bash("env"), reply("Done.")])
+    policy = "network_policies: {a: {endpoints: [{host: files.example.org}]}}"
+    changed_in_a_run(
+        conversation, alice, lambda: environment_with(conversation, staff, policy=policy)
+    )
+    assert "https_proxy" not in said(conversation)[1]
+
+
 def test_with_a_way_out_a_command_counts_as_reaching_outside(alice, staff, converse):
     conversation, scripted = converse([bash("true"), reply("1"), bash("true"), reply("2")])
     ask(conversation, alice)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.events import CommandDisplay, NetworkRecord
 from harness.tools import Effect, Outcome, ToolContext, perform
-from sandbox.contract import Capabilities, Mount, Mounts, SandboxBackend
+from sandbox.contract import Capabilities, Mount, Mounts, SandboxBackend, Unavailable
 from sandbox.egress import Decision
 from sandbox.guarantees import Guarantee
 from sandbox.policy import Policy, parse_policy
@@ -104,6 +105,33 @@ async def test_other_rules_begin_a_new_shell(call: Calls):
     narrowed = ShellAccess("conv_a", access.registry, access.backends, changed, access.mounts)
     call.access = narrowed
     assert text(await call("echo [$A]")).startswith("[]\n")
+
+
+async def test_a_shell_ends_with_the_sandbox_that_its_environment_was_given(
+    call: Calls, workspace: Path
+):
+    mounts = Mounts(Mount(workspace, workspace, writable=True))
+    policy = parse_policy({"require": []})
+    confined = ShellAccess("conv_a", call.access.registry, call.access.backends, policy, mounts)
+    unconfined = UnconfinedBackend(allowed=True)
+    call.access = replace(confined, backends=(), unconfined=unconfined)
+    assert "[unconfined: " in text(await call("export A=1"))
+    call.access = confined
+    said = text(await call("echo [$A]"))
+    assert "[unconfined: " not in said
+    assert "[]\n" in said
+
+
+async def test_no_command_runs_in_an_open_shell_where_none_may_run_by_now(
+    call: Calls, workspace: Path
+):
+    await call("export A=1")
+    refused = Unavailable("The command was not run: another sandbox is asked for.")
+    call.access = replace(call.access, problem=refused)
+    outcome = await call("touch ran")
+    assert outcome.is_error
+    assert "another sandbox is asked for" in text(outcome)
+    assert not (workspace / "ran").exists()
 
 
 async def test_what_cannot_be_promised_is_refused_in_words_and_nothing_runs(

@@ -26,6 +26,7 @@ async def run_alone(
 
     Raises AgentError where no sandbox runs it.
     """
+    shell = await shell.by_now()
     backend = await shell.backend()
     marks = CommandMarks(
         provenance,

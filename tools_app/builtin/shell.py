@@ -9,7 +9,7 @@ that fit. What the sandbox is comes from the runner, as a `ShellAccess` among th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -92,11 +92,22 @@ class ShellAccess:
     problem: AgentError | None = None
     """Why no command can run at all."""
     log: CommandLog | None = None
+    look: Callable[[], Awaitable[ShellAccess]] | None = None
+    """The same by what is in force by now, and never wider: what the tools are taken to reach was said of
+    this one."""
+
+    async def by_now(self) -> ShellAccess:
+        """What a command is to run in that begins now: rules change while a run is under way."""
+        return self if self.look is None else await self.look()
+
+    def require_no_problem(self) -> None:
+        """Raises `ToolError`."""
+        if self.problem is not None:
+            raise ToolError(self.problem.message, hint=self.problem.hint)
 
     async def backend(self) -> SandboxBackend:
         """The first that can hold the policy. Raises `ToolError` with the reasons where none can."""
-        if self.problem is not None:
-            raise ToolError(self.problem.message, hint=self.problem.hint)
+        self.require_no_problem()
         return await choose(self.backends, self.policy, unconfined=self.unconfined)
 
 
@@ -111,11 +122,12 @@ def access_of(context: ToolContext) -> ShellAccess:
 
 
 async def bash(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
-    access = access_of(context)
+    access = await access_of(context).by_now()
     seconds = float(arguments.get("timeout", DEFAULT_SECONDS))
     try:
-        if arguments.get("restart", False):
+        if arguments.get("restart", False) or access.problem is not None:
             await access.registry.close(access.key)
+        access.require_no_problem()
         shell, new = await access.registry.get(access.key, _rules(access), lambda: _open(access))
         note = await _about_new_shell(context, access, arguments) if new else ""
         try:
@@ -186,8 +198,10 @@ async def _run(
         stopped.cancel()
 
 
-def _rules(access: ShellAccess) -> tuple[str, Mounts]:
-    return access.policy.model_dump_json(), access.mounts
+def _rules(access: ShellAccess) -> Hashable:
+    """What an open shell must have been opened under, the sandboxes that it may be in among it."""
+    sandboxes = tuple(backend.name for backend in access.backends)
+    return access.policy.model_dump_json(), access.mounts, sandboxes, access.unconfined is not None
 
 
 async def _open(access: ShellAccess) -> Shell:

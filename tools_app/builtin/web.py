@@ -26,7 +26,7 @@ ERROR_CHARACTERS = 2_000
 
 
 async def web_fetch(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
-    egress = replace(egress_of(context), credentials=context.extras.get(CREDENTIALS))
+    egress = replace(await egress_of(context), credentials=context.extras.get(CREDENTIALS))
     fetched = await fetch(
         arguments["url"], egress, objection=lambda url: context.objection({**arguments, "url": url})
     )
@@ -60,7 +60,8 @@ def _head(fetched: Fetched, page: PageText, *, failed: bool) -> str:
 
 async def web_search(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     most = int(arguments.get("results", HITS))
-    found = await search.provider().search(arguments["query"], most=most, egress=egress_of(context))
+    egress = await egress_of(context)
+    found = await search.provider().search(arguments["query"], most=most, egress=egress)
     if not found:
         return ToolOutput("Nothing was found. Try other words.")
     lines = [
@@ -86,13 +87,14 @@ def as_data(context: ToolContext, text: str) -> str:
     )
 
 
-def egress_of(context: ToolContext) -> Egress:
+async def egress_of(context: ToolContext) -> Egress:
     """What this conversation may reach. Raises `ToolError` where it has no environment for that."""
     egress = context.extras.get(client.EXTRA)
     if isinstance(egress, Egress):
         return egress
     access = context.extras.get(shell.EXTRA)
     if isinstance(access, shell.ShellAccess):
+        access = await access.by_now()
         return Egress(access.policy.endpoints, on_decision=log_decision)
     raise ToolError(
         "Nothing was fetched: this conversation has no environment that says what may be reached.",
