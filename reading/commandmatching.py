@@ -114,14 +114,16 @@ def _wraps_no_other(name: str, words: Sequence[str], named: int, depth: int) -> 
     place = _begun(name, words[:named])
     if place is None or name in SETTING:
         return False
-    begun, meant = tuple(words[place:]), tuple(words[place:named])
-    if name in JOINING:
-        # A shell takes the line apart once more, at other places perhaps.
-        line, beginning = simple_command(" ".join(begun)), simple_command(" ".join(meant))
-        if line is None or beginning is None or line[: len(beginning)] != beginning:
-            return False
-        begun, meant = line, beginning
-    return _starts_no_other(begun, len(meant), depth + 1)
+    reads = _shell_starts_no_other if name in JOINING else _starts_no_other
+    return reads(words[place:], named - place, depth + 1)
+
+
+def _shell_starts_no_other(words: Sequence[str], named: int, depth: int) -> bool:
+    """The same where a shell takes the line apart once more, at other places perhaps."""
+    line, beginning = simple_command(" ".join(words)), simple_command(" ".join(words[:named]))
+    if line is None or beginning is None or line[: len(beginning)] != beginning:
+        return False
+    return _starts_no_other(line, len(beginning), depth)
 
 
 def _respelt(words: Sequence[str]) -> list[str]:
@@ -197,9 +199,7 @@ _RUNNING_MORE = frozenset({"dlx", "exec", "run"})
 
 def _interprets_what_is_named(name: str, words: Sequence[str], named: int, depth: int) -> bool:
     """Whether the rule says what such a program runs, and that starts no other."""
-    at = next(
-        (place + 1 for place in (1, 2) if words[place : place + 1] and words[place] in RUNNING), 1
-    )
+    at = 1 if name in SCRIPTING else _behind_running(words, named)
     place = _begun(name, ("", *words[at:named]), int(at > 1 and name in CONTAINED))
     if place is None or not _RUNNING_MORE.isdisjoint(words[named:]):
         return False
@@ -212,7 +212,22 @@ def _interprets_what_is_named(name: str, words: Sequence[str], named: int, depth
         scripting = name in SCRIPTING and words[inner - 1] != "-e"
         known = scripting or name in CONTAINED or name in STARTING
         return known or not any(map(_is_option, words[named:]))
-    return _starts_no_other(words[inner:], named - inner, depth + 1)
+    reads = _shell_starts_no_other if words[at - 1] in _JOINED else _starts_no_other
+    return reads(words[inner:], named - inner, depth + 1)
+
+
+_JOINED = frozenset({"rsh", "shell", "ssh"})
+"""Subcommands that hand one line to a shell elsewhere."""
+_RUNNING_FAR = _RUNNING_MORE | _JOINED
+"""Those that stand for nothing else behind options (`kubectl -n x exec`)."""
+
+
+def _behind_running(words: Sequence[str], named: int) -> int:
+    """Where it stands what a subcommand runs; 1 where none does. Options, and their values, may stand before
+    the subcommand."""
+    near = (place + 1 for place in range(1, min(3, len(words))) if words[place] in RUNNING)
+    far = (place + 1 for place in range(3, named) if words[place] in _RUNNING_FAR)
+    return next(near, next(far, 1))
 
 
 def _names_another(words: Sequence[str], named: int, valued: Collection[str]) -> bool:

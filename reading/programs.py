@@ -71,21 +71,19 @@ ALONE: Mapping[str, frozenset[str]] = {
 """Options of programs that start others behind which no value stands but what is started."""
 
 INTERPRETERS = _words(
-    "ansible ant apptainer asdf awk bazel bpftrace bpython buildah bun bundle bundler cabal cargo clisp "
-    "cmake composer conda corepack crystal "
-    "crictl ctr dart dc deno docker docker-compose doit dotnet duckdb ed elixir emacs erl ex fab file-rename "
-    "flatpak flutter gawk gem gh ghci gmake gnuplot go gradle groovy grunt guile guix gulp hatch helm hg "
-    "honcho hy incus inv invoke ipython "
-    "java jj jrunscript jshell julia jupyter just jython kubectl lein lerna lftp lua luajit lxc lxc-attach "
-    "lxc-execute m4 "
-    "machinectl make mamba mariadb mawk meson micromamba mise mix mkdocs mongosh mvn mysql nawk "
-    "nerdctl ninja nix node nox npm npx nvim nx oc ocaml octave opam osascript pdm perl php pip pipenv pipx "
-    "pixi pnpm podman podman-compose poetry pre-commit prename psql ptpython pyenv python python2 python3 R "
-    "racket rake raku rename Rscript "
-    "pypy rbenv rebar3 ruby runc runghc rustup rye sbcl sbt scala scons screen sed sftp singularity snap "
-    "sphinx-build sqlite3 "
-    "stack svn swift task tclsh terraform tofu tox ts-node tsx turbo uv uvx vagrant vi view vim "
-    "vimdiff volta wish yarn zig bunx cProfile coverage pdb profile timeit trace"
+    "adb ansible ant apptainer asdf awk bazel bpftrace bpython buildah bun bundle bundler bunx cabal "
+    "cargo clisp cmake colima composer conda corepack coverage cProfile crictl crystal ctr dart dc "
+    "deno docker docker-compose docker-machine doit dotnet duckdb ed elixir emacs erl ex fab "
+    "file-rename flatpak flutter fly flyctl gawk gem gh ghci gmake gnuplot go gradle groovy grunt "
+    "guile guix gulp hatch helm heroku hg honcho hy incus inv invoke ipython java jj jrunscript "
+    "jshell julia jupyter just jython kubectl lein lerna lftp limactl lua luajit lxc lxc-attach "
+    "lxc-execute m4 machinectl make mamba mariadb mawk meson micromamba minikube mise mix mkdocs "
+    "mongosh multipass mvn mysql nawk nerdctl ninja nix node nox npm npx nvim nx oc ocaml octave opam "
+    "osascript pdb pdm perl php pip pipenv pipx pixi pnpm podman podman-compose poetry pre-commit "
+    "prename profile psql ptpython pyenv pypy python python2 python3 R racket rake raku rbenv rebar3 "
+    "rename Rscript ruby runc runghc rustup rye sbcl sbt scala scons screen sed sftp singularity snap "
+    "sphinx-build sqlite3 stack svn swift task tclsh terraform timeit tofu tox trace ts-node tsx "
+    "turbo uv uvx vagrant vi view vim vimdiff volta wish yarn zig"
 )
 """Run a program that is written on the line, in a file, or in a container or environment of theirs."""
 
@@ -416,8 +414,8 @@ READ: Mapping[str, int] = {"hostname": 0, "json.tool": 1, "uniq": 1, "xxd": 1}
 """How many words without a hyphen such programs read; one more is a file that they write, or a name that
 they give."""
 
-REMOTE = frozenset({"rsync", "scp"})
-"""Those that may have a shell elsewhere read the names that they are given."""
+REMOTE = _words("fly flyctl gcloud heroku rsync scp")
+"""Those that may have a shell elsewhere read what they are given."""
 
 PIPING = _words("composite compare convert gm identify magick mogrify montage")
 """Those that take a name with `|` for a program."""
