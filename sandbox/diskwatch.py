@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 PERIOD = 0.25
 """Seconds between two looks; longer where a look takes long."""
+LEFT_SECONDS = 2.0
+"""The same where no command runs, but what one left."""
 SHARE = 10
 """A look may take at most one part in so many of the time."""
+STEPS_OF_A_FILE = 10
+TRIES = 3
+"""To look into a folder that somebody closes again and again."""
+
+
+Unseen = Callable[[Sequence[Path]], int]
+"""How many bytes are held beside folders without a name in them (`heldfiles`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +38,142 @@ class Usage:
 
 
 def measure(folders: Sequence[Path], most_files: int) -> Usage:
-    """What the folders hold. Stops counting once there are more than `most_files` names."""
-    size = files = 0
-    waiting: list[str] = [str(folder) for folder in folders]
-    while waiting and files <= most_files:
+    """What the folders hold, however deep. Stops counting once there are more than `most_files` names."""
+    count = _Count(most_files)
+    for folder in folders:
+        with suppress(OSError):
+            count.take(folder)
+    return Usage(count.size, count.files)
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAY_BE_LOOKED_INTO = 0o500
+
+Below = list[tuple[str, int]]
+"""Names of folders that are still to be looked into, with their modes."""
+
+
+class _Count:
+    """Goes from folder to folder by names that are never longer than one part of a path: a whole one may be
+    longer than the system takes, and what lies there fills the disk all the same."""
+
+    def __init__(self, most_files: int) -> None:
+        self.size = self.files = 0
+        self._most = most_files
+        self._steps = STEPS_OF_A_FILE * (most_files + 1_000)
+        """That may be taken back to a place where folders were moved meanwhile."""
+
+    def take(self, root: Path) -> None:
+        here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            with os.scandir(waiting.pop()) as scan:
-                for entry in scan:
-                    files += 1
-                    try:
-                        status = entry.stat(follow_symlinks=False)
-                    except OSError:
+            path: list[str] = []
+            levels, known = [self._scan(here)], [_identity(here)]
+            while self.files <= self._most:
+                if levels[-1]:
+                    name, mode = levels[-1].pop()
+                    inside, below = self._looked_into(here, name, mode)
+                    if inside is None:
                         continue
-                    # What is taken, not what a sparse file claims.
-                    size += status.st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    if files > most_files:
-                        break
+                    os.close(here)
+                    here = inside
+                    path.append(name)
+                    levels.append(below)
+                    known.append(_identity(here))
+                    continue
+                if not path:
+                    return
+                for held in (path, levels, known):
+                    held.pop()
+                above = _above(here)
+                if above is None or _identity(above) != known[-1]:  # it was moved, or closed
+                    if above is not None:
+                        os.close(above)
+                    above = self._back(root, path)
+                    del levels[len(path) + 1 :], known[len(path) + 1 :]
+                    known[-1] = _identity(above)
+                os.close(here)
+                here = above
+        finally:
+            os.close(here)
+
+    def _looked_into(self, folder: int, name: str, mode: int) -> tuple[int | None, Below]:
+        """The folder, open, with those in it; nothing where there are none."""
+        inside = _entered(folder, name, mode)
+        if inside is None:
+            return None, []
+        try:
+            below = self._scan(inside)
         except OSError:
-            continue
-    return Usage(size, files)
+            below = []
+        if below:
+            return inside, below
+        os.close(inside)
+        return None, []
+
+    def _scan(self, folder: int) -> Below:
+        below: Below = []
+        with os.scandir(folder) as scan:
+            for entry in scan:
+                self.files += 1
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                # What is taken, not what a sparse file claims.
+                self.size += status.st_blocks * 512
+                if stat.S_ISDIR(status.st_mode):
+                    below.append((entry.name, status.st_mode))
+                if self.files > self._most:
+                    break
+        return below
+
+    def _back(self, root: Path, path: list[str]) -> int:
+        """Where these names lead by now, as far as they are there; `path` is cut to them."""
+        here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for depth, name in enumerate(tuple(path)):
+            self._steps -= 1
+            try:
+                inside = os.open(name, _FOLDER, dir_fd=here)
+            except OSError:
+                del path[depth:]
+                break
+            os.close(here)
+            here = inside
+        if self._steps < 0:  # nobody moves so much but to hide something
+            self.files = self._most + 1
+        return here
+
+
+def _entered(folder: int, name: str, mode: int) -> int | None:
+    for _try in range(TRIES):
+        with suppress(OSError):
+            if mode & _MAY_BE_LOOKED_INTO != _MAY_BE_LOOKED_INTO and os.geteuid() != 0:
+                _open_to_looks(folder, name)
+            return os.open(name, _FOLDER, dir_fd=folder)
+        mode = 0
+    return None
+
+
+def _open_to_looks(folder: int, name: str) -> None:
+    """Whoever owns a folder can write there without letting anybody look."""
+    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        mode = stat.S_IMODE(os.fstat(place).st_mode)
+        Path(f"/proc/self/fd/{place}").chmod(mode | _MAY_BE_LOOKED_INTO)
+    finally:
+        os.close(place)
+
+
+def _above(folder: int) -> int | None:
+    try:
+        return os.open("..", _FOLDER, dir_fd=folder)
+    except OSError:
+        return None
+
+
+def _identity(folder: int) -> tuple[int, int]:
+    status = os.fstat(folder)
+    return status.st_dev, status.st_ino
 
 
 class DiskWatches:
@@ -95,19 +221,33 @@ class DiskWatch:
             return self._over(await self._look())
         return False
 
-    async def overfilled(self, *, period: float = PERIOD) -> None:
-        """Returns as soon as the folders hold more than they may, and more than they did."""
+    async def overfilled(self, *, period: float = PERIOD, unseen: Unseen | None = None) -> None:
+        """Returns as soon as the folders hold more than they may, and more than they did; with `unseen`,
+        together with what is held beside them."""
         before = self._last or Usage(0, 0)
         pause = period
         while True:
             await asyncio.sleep(pause)
             began = time.monotonic()
             now = await self._look()
-            if now.size > max(self._size, before.size) or now.files > max(
+            held = 0 if unseen is None else await asyncio.to_thread(unseen, self._folders)
+            if now.size + held > max(self._size, before.size) or now.files > max(
                 self._files, before.files
             ):
                 return
             pause = max(period, (time.monotonic() - began) * SHARE)
+
+    def keep_watch(
+        self, end: Callable[[], Awaitable[object]], unseen: Unseen | None = None
+    ) -> asyncio.Task[None]:
+        """Between two commands, for what the first left running: `end` is called where that overfills the
+        folders. To be cancelled when the next one begins, and when the shell ends."""
+
+        async def watch() -> None:
+            await self.overfilled(period=LEFT_SECONDS, unseen=unseen)
+            await asyncio.shield(asyncio.ensure_future(end()))
+
+        return asyncio.create_task(watch())
 
     def look_after(self) -> None:
         """Look once more in the background, so that the next command knows what this one left."""

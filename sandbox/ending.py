@@ -9,7 +9,7 @@ from typing import Any
 
 from .capture import PipeReader
 from .contract import KilledBy
-from .diskwatch import DiskWatch
+from .diskwatch import DiskWatch, Unseen
 
 
 async def wait_for_end(
@@ -19,6 +19,7 @@ async def wait_for_end(
     interrupted: asyncio.Event,
     readers: Sequence[PipeReader],
     disk: DiskWatch | None,
+    unseen: Unseen | None = None,
 ) -> KilledBy | None:
     """Wait until `ended` is done, or something demands that the command is killed, and say what.
 
@@ -33,7 +34,7 @@ async def wait_for_end(
     for reader in readers:
         demand(asyncio.ensure_future(reader.broken()), KilledBy.OUTPUT)
     if disk is not None:
-        demand(asyncio.ensure_future(disk.overfilled()), KilledBy.DISK)
+        demand(asyncio.ensure_future(disk.overfilled(unseen=unseen)), KilledBy.DISK)
     try:
         await asyncio.wait([ended, *demands], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         if ended.done():

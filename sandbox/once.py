@@ -10,12 +10,14 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from .capture import PipeReader, collectors
 from .cgroups import Group
 from .contract import KilledBy, OnOutput, Result, SandboxFailed
 from .diskwatch import DiskWatch
 from .ending import limit_that_killed, wait_for_end
+from .heldfiles import held_without_a_name
 from .policy import Resources
 from .supervised import end_process
 
@@ -76,6 +78,7 @@ async def run_once(once: Once, on_output: OnOutput | None) -> Result:
             interrupted=asyncio.Event(),
             readers=readers,
             disk=once.disk,
+            unseen=partial(held_without_a_name, process.pid),
         )
     finally:
         if not ended.done():

@@ -62,6 +62,7 @@ class RemoteShell(OneCommand):
         self._remove = remove
         self._disk = disk
         self._interrupted = asyncio.Event()
+        self._watching_left: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
@@ -76,6 +77,7 @@ class RemoteShell(OneCommand):
         on_output: OnOutput | None = None,
     ) -> Result:
         with self.taken_by(command) as text:
+            self._watch_left_no_more()
             return await self._run(text, min(timeout, self._resources.wall_seconds), on_output)
 
     async def _run(self, text: str, timeout: float, on_output: OnOutput | None) -> Result:  # noqa: ASYNC109
@@ -127,6 +129,8 @@ class RemoteShell(OneCommand):
                 reader.close()
             if self._disk is not None:
                 self._disk.look_after()
+                if self.alive:
+                    self._watching_left = self._disk.keep_watch(self.close)
         code = process.returncode if process.returncode is not None else -9
         return Result(
             backend=self._backend,
@@ -148,7 +152,13 @@ class RemoteShell(OneCommand):
             process.kill()
         await process.wait()
 
+    def _watch_left_no_more(self) -> None:
+        if self._watching_left is not None:
+            self._watching_left.cancel()
+            self._watching_left = None
+
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
+            self._watch_left_no_more()
             await self._remove()

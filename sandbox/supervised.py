@@ -28,6 +28,7 @@ from .cgroups import Group
 from .contract import DEFAULT_TIMEOUT, KilledBy, OnOutput, Result, SandboxFailed
 from .diskwatch import DiskWatch
 from .ending import limit_that_killed, wait_for_end
+from .heldfiles import held_without_a_name
 from .limits import limits_of
 from .policy import Resources
 from .traffic import Traffic
@@ -88,6 +89,7 @@ class SupervisedShell(OneCommand):
         """The pipes of the next command, whose shell waits for it already."""
         self._left: list[PipeReader] = []
         """Pipes that programs in the background still hold."""
+        self._watching_left: asyncio.Task[None] | None = None
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
 
@@ -223,6 +225,7 @@ class SupervisedShell(OneCommand):
         on_output: OnOutput | None = None,
     ) -> Result:
         with self.taken_by(command) as text:
+            self._watch_left_no_more()
             try:
                 return await self._run(
                     text, min(timeout, self._start.resources.wall_seconds), on_output
@@ -259,6 +262,7 @@ class SupervisedShell(OneCommand):
                 interrupted=self._interrupted,
                 readers=readers,
                 disk=start.disk,
+                unseen=self._held,
             )
             report: Mapping[str, Any] = (
                 ended.result() if reason is None else await self._kill(ended)
@@ -283,6 +287,8 @@ class SupervisedShell(OneCommand):
         self._left = [reader for reader in self._left if not reader.ended]
         if start.disk is not None:
             start.disk.look_after()
+            if report["left"] and self.alive:
+                self._watching_left = start.disk.keep_watch(self.close, self._held)
         code = os.waitstatus_to_exitcode(report["status"])
         killed = start.group.oom_kills() > oom if start.group else False
         if reason is KilledBy.CLOSED and killed:
@@ -351,9 +357,19 @@ class SupervisedShell(OneCommand):
 
     # --- end -------------------------------------------------------------------------------------
 
+    def _held(self, folders: Sequence[Path]) -> int:
+        process = self._process
+        return 0 if process is None else held_without_a_name(process.pid, folders)
+
+    def _watch_left_no_more(self) -> None:
+        if self._watching_left is not None:
+            self._watching_left.cancel()
+            self._watching_left = None
+
     async def close(self) -> None:
         if self._closing is None:
             self._closed = True
+            self._watch_left_no_more()
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
 

@@ -1,0 +1,135 @@
+"""What a command puts into a folder is counted, wherever in it and by whomever it was left running."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import diskwatch
+from sandbox.contract import KilledBy, Mounts, SandboxBackend
+from sandbox.diskwatch import measure
+from sandbox.policy import parse_policy
+from tests.patience import PATIENCE
+
+MB = 1024 * 1024
+NAME = "n" * 250
+
+
+def filled(folder: int, name: str, size: int = MB) -> None:
+    file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=folder)
+    os.write(file, b"x" * size)
+    os.close(file)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that other users can get to."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_what_lies_deeper_than_a_path_can_say_is_counted(place: Path) -> None:
+    here = os.open(place, os.O_RDONLY)
+    for _depth in range(20):  # 5,000 characters
+        os.mkdir(NAME, dir_fd=here)
+        inside = os.open(NAME, os.O_RDONLY, dir_fd=here)
+        filled(here, "beside")
+        os.close(here)
+        here = inside
+    filled(here, "deep", 5 * MB)
+    os.close(here)
+    found = measure([place], 1_000)
+    assert found.files == 41
+    assert 25 * MB <= found.size < 26 * MB
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize("mode", [0o000, 0o300, 0o600])
+def test_a_folder_that_its_owner_closes_to_looks_is_counted(place: Path, mode: int) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgid(65_534)
+            os.setuid(65_534)
+            (place / "closed" / "deep").mkdir(parents=True)
+            (place / "closed" / "deep" / "file").write_bytes(b"x" * MB)
+            (place / "closed").chmod(mode)
+            found = measure([place], 1_000)
+            os._exit(0 if (found.files, found.size >= MB) == (3, True) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_counting_ends_with_more_names_than_there_may_be(place: Path) -> None:
+    for number in range(50):
+        (place / f"folder{number}").mkdir()
+        (place / f"folder{number}" / "file").touch()
+    assert 20 < measure([place], 20).files <= 71
+
+
+HELD = """
+import mmap, os, time
+kept = []
+for number in range(20):
+    file = open(f'kept{number}', 'w+b'); os.unlink(file.name)
+    file.write(b'x' * 1000000); file.flush()
+    kept.append(%s); time.sleep(0.1)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("kept", ["file", "mmap.mmap(file.fileno(), 0)"], ids=["open", "mapped"])
+async def test_a_removed_file_that_is_still_held_counts(
+    backend: SandboxBackend, mounts: Mounts, kept: str
+) -> None:
+    policy = parse_policy({"require": [], "resources": {"workspace_mb": 5}})
+    shell = await backend.open_shell(policy, mounts)
+    result = await shell.run(f"python3 -c {shlex.quote(HELD % kept)}", timeout=PATIENCE)
+    assert result.killed_by is KilledBy.DISK
+    await shell.close()
+    command = f"python3 -c {shlex.quote(HELD % kept)}"
+    once = await backend.run(command, policy, mounts, timeout=PATIENCE)
+    assert once.killed_by is KilledBy.DISK
+
+
+async def test_a_program_that_was_left_running_is_ended_when_it_overfills_the_workspace(
+    bubblewrap: SandboxBackend, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diskwatch, "LEFT_SECONDS", 0.1)
+    policy = parse_policy({"resources": {"workspace_mb": 2, "file_mb": 1}})
+    shell = await bubblewrap.open_shell(policy, mounts)
+    filling = "for i in $(seq 500); do head -c 500000 /dev/zero > f$i; sleep 0.05; done"
+    result = await shell.run(f"(sleep 0.5; {filling}) >/dev/null 2>&1 &")
+    assert result.left
+    async with asyncio.timeout(PATIENCE):
+        while shell.alive:  # noqa: ASYNC110 - another task ends it
+            await asyncio.sleep(0.05)
+    await shell.close()
+    before = measure([mounts.workdir.source], 1_000)
+    assert before.size < 100 * MB
+    await asyncio.sleep(0.3)
+    assert measure([mounts.workdir.source], 1_000) == before
+
+
+async def test_a_program_that_was_left_running_within_bounds_lives_on(
+    bubblewrap: SandboxBackend, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diskwatch, "LEFT_SECONDS", 0.05)
+    shell = await bubblewrap.open_shell(parse_policy({}), mounts)
+    await shell.run("(sleep 0.5; echo x > made; sleep 60) >/dev/null 2>&1 &")
+    async with asyncio.timeout(PATIENCE):
+        while not (mounts.workdir.source / "made").exists():  # noqa: ASYNC110 - a command makes it
+            await asyncio.sleep(0.05)
+    assert (await shell.run("echo here")).stdout.text == "here\n"
+    assert shell.alive
+    await shell.close()
