@@ -34,6 +34,8 @@ SUPERVISOR = Path(__file__).parent / "inside" / "supervisor.py"
 MB = 1024 * 1024
 FIRST_UID, UIDS = 2_000_000_000, 100_000_000
 """Users for sandboxes of a server that runs as root: far from those that people and services have."""
+DEEPEST = 256
+"""Folders in one another in which the server writes; a command may make more, of which each is kept open."""
 LANDLOCK_CREATE_RULESET = 444
 LANDLOCK_VERSION = 1
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -290,12 +292,12 @@ def uid_of(mounts: Mounts) -> int:
 
 
 def hand_over(folders: Sequence[Path], uid: int) -> None:
-    """Make a user the owner of what the server wrote into these folders. Links are not followed, and
-    a file with several names, which may lie elsewhere, stays whose it is."""
+    """Make a user the owner of what the server wrote into these folders, which lies no deeper than `DEEPEST`.
+    Links are not followed, and a file with several names, which may lie elsewhere, stays whose it is."""
     own = os.geteuid()
     for folder in folders:
         # From descriptor to descriptor, so that nothing can be swapped for a link on the way.
-        for _path, folders_in, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        for path, folders_in, files, descriptor in os.fwalk(folder, follow_symlinks=False):
             status = os.fstat(descriptor)
             if status.st_uid == own:
                 os.fchown(descriptor, uid, uid)
@@ -307,6 +309,8 @@ def hand_over(folders: Sequence[Path], uid: int) -> None:
                         os.chown(name, uid, uid, dir_fd=descriptor, follow_symlinks=False)
                 except FileNotFoundError:
                     continue
+            if len(Path(path).parts) - len(folder.parts) >= DEEPEST:
+                folders_in.clear()
 
 
 def refuse_unreachable(folders: Sequence[Path], uid: int) -> None:

@@ -16,7 +16,9 @@ from sandbox import diskwatch
 from sandbox.contract import KilledBy, Mounts, SandboxBackend
 from sandbox.diskwatch import measure
 from sandbox.policy import parse_policy
+from sandbox.process import hand_over
 from tests.patience import PATIENCE
+from tools_app.removing import remove_tree
 
 MB = 1024 * 1024
 NAME = "n" * 250
@@ -50,6 +52,19 @@ def test_what_lies_deeper_than_a_path_can_say_is_counted(place: Path) -> None:
     found = measure([place], 1_000)
     assert found.files == 41
     assert 25 * MB <= found.size < 26 * MB
+
+
+def test_a_workspace_however_deep_is_handed_to_the_user_of_its_commands(place: Path) -> None:
+    here = os.open(place, os.O_RDONLY)
+    for _depth in range(2_000):
+        os.mkdir("d", dir_fd=here)
+        inside = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inside
+    os.close(here)
+    (place / "d" / "file").touch()
+    hand_over([place], os.geteuid())
+    remove_tree(place / "d")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
