@@ -79,18 +79,14 @@ def graded(command: str) -> Grade:
 def says_what_it_does(words: Sequence[str], number: int) -> bool:
     """Whether the first `number` words of a command name the act, so that what goes on otherwise does the
     same kind of thing: no subcommand is behind them. A program that nobody knows may have any, and is taken
-    to have as many as words follow that look like one. Not of one that takes something away, by its name."""
+    to have as many as words follow that look like one."""
     name = basename(words[0])
-    if not _REMOVING.isdisjoint(
-        part for word in words[1:number] for part in _PARTS.split(word.lower())
-    ):
-        return False
     if name in INTERPRETERS and words[1:2] and (words[1] in RUNNING or words[1] == "-m"):
         below = words[2:]
         if name in _SCRIPTED:
             return number > 2 and not below[0].startswith("-")
         return number > 2 and says_what_it_does(below, number - 2)
-    if name == "find" or name in _FETCHING or name in _TASKS or _REQUESTING.get(name) in words[1:number]:
+    if name == "find" or name in _FETCHING:
         return False
     if not _WHATEVER.isdisjoint(words[1:number]):
         return False
@@ -126,14 +122,10 @@ def _words(text: str) -> frozenset[str]:
 
 
 _TAKING = _words(
-    "clean cleanup clear copy cp del delete deinit deploy destroy disable discard down downgrade drop erase "
-    "expire flush flushall flushdb forget fresh kill move mv prune publish purge push put remove reset rm "
-    "rmi send submit sync terminate uninstall unload unset upload wipe"
+    "autoremove clean cleanup clear copy cp del delete deinit deploy destroy disable discard down downgrade "
+    "drop erase expire flush flushall flushdb forget fresh kill move mv prune publish purge push put remove "
+    "reset rm rmi send strip submit sync terminate truncate uninstall unlink unload unset upload wipe"
 )
-_TASKS = _words(
-    "ant gmake gradle gradlew grunt gulp invoke just make mvn mvnw ninja nox rake sbt tox"
-)
-"""Programs of which each further word is one more task."""
 _WHATEVER = _words("api call curl graphql invoke raw request rest rpc")
 """Subcommands that do whatever is behind them."""
 
@@ -154,14 +146,12 @@ _GROUPS = _words(
 )
 """Subcommands that have subcommands of their own."""
 _GIT_MARKED = _words(
-    "apply branch checkout clean config filter-branch filter-repo gc notes push rebase reflog replace reset "
-    "restore symbolic-ref tag update-ref"
+    "apply branch checkout clean config filter-branch filter-repo gc push rebase replace reset restore "
+    "symbolic-ref tag update-ref"
 )
 """Those that take something away or change it, or do so by more words."""
 _SHELLS = _words("ash bash dash fish ksh node perl php python python3 ruby sh zsh")
 _FETCHING = _words("curl http https httpie wget xh")
-_REQUESTING: Mapping[str, str] = {"az": "rest", "gh": "api", "glab": "api"}
-"""Subcommands that send whatever request their options say."""
 
 _BY_PROGRAM: Mapping[str, Mark] = {
     **dict.fromkeys(_words("rm rmdir unlink"), "deletes"),
@@ -177,11 +167,6 @@ _DEPTH: Mapping[str, int] = {"aws": 3, "ip": 3, "nmcli": 3, "service": 3, "ruff"
 """Words that name the act where that is not the second one, or nothing of it has a mark."""
 _SUBCOMMAND = re.compile(r"[A-Za-z][\w:-]{0,60}")
 """What a subcommand looks like; a file, an address or a number does not."""
-_REMOVING = _words(
-    "autoremove clean clear del delete destroy drop erase flush flushall flushdb prune purge remove reset "
-    "rm strip terminate truncate uninstall unlink wipe"
-)
-_PARTS = re.compile(r"[^a-z]")
 _SCRIPTED = _words("bun npm pnpm yarn")
 """Their `run` takes the name of a script that is written down."""
 _WITHOUT = PLAIN | _words(

@@ -53,6 +53,7 @@ from reading.programs import (
     STARTING_SUBCOMMANDS,
     STARTING_WORDS,
     VALUED,
+    WRAPPED,
     WRAPPERS,
     WRITING,
 )
@@ -170,7 +171,9 @@ def _assigns(word: str) -> bool:
 
 
 def _family(name: str) -> str:
-    """What a program is called without its version (`python3.11`, `gcc-12`)."""
+    """What a program is called without its version (`python3.11`, `gcc-12`), or by those who wrap it."""
+    if name in WRAPPED:
+        return WRAPPED[name]
     return name if name in _KNOWN else _VERSION.sub("", name) or name
 
 

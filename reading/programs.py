@@ -105,6 +105,9 @@ MANY: Mapping[str, frozenset[str]] = {
 """Those that do each thing that they are given, one after another, with those of their options that surely
 take the next word."""
 
+WRAPPED: Mapping[str, str] = {"gradlew": "gradle", "mvnw": "mvn"}
+"""Scripts of a workspace that fetch one of them and hand it all that they are given."""
+
 RUNNING = _words("dlx exec rsh run shell sh ssh x")
 """Subcommands of such programs by which they run whatever follows."""
 

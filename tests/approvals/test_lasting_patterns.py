@@ -101,7 +101,6 @@ def allow(actor: User, approval: Approval, **more: Any) -> Approval:
         ("bash", {"command": "git rm old.txt"}, ""),
         ("bash", {"command": "git checkout main"}, ""),
         ("bash", {"command": "git stash drop"}, ""),
-        ("bash", {"command": "git stash list"}, "git stash list"),
         ("bash", {"command": "git worktree remove ../old"}, ""),
         ("bash", {"command": "docker volume prune"}, ""),
         ("bash", {"command": "cargo clean"}, ""),
