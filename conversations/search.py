@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 from harness.content import text_of
 from harness.errors import Invalid
 from harness.events import AgentMessage, MessageEdited, SessionUpdated, UserMessage
+from reading.normalizing import with_few_marks
 
 from .models import Conversation, Event, SearchEntry
 from .models.conversation import ConversationQuerySet
@@ -32,6 +33,10 @@ ENTRY_LIMIT = 100_000
 """Characters of one message that are searched; PostgreSQL's tsvector takes no more than 1 MB."""
 SNIPPET_BEFORE = 50
 SNIPPET_LENGTH = 180
+_AT_ONCE = 4_000
+"""Characters that are looked through before another thread has a turn."""
+_LONGEST_FIND = 5 * QUERY_LIMIT
+"""Characters: between the words of a phrase may stand four signs."""
 TITLE_SEQ = 0
 
 _PUT = (
@@ -84,7 +89,7 @@ def index_title(conversation_id: int, title: str) -> None:
 
 
 def _put(conversation_id: int, seq: int, text: str) -> None:
-    text = text[:ENTRY_LIMIT].replace("\0", " ")
+    text = with_few_marks(text[:ENTRY_LIMIT].replace("\0", " "))
     if text.strip():
         with connections[router.db_for_write(SearchEntry)].cursor() as cursor:
             cursor.execute(_PUT, [conversation_id, seq, text])
@@ -181,10 +186,11 @@ def _is_indexed(word: str) -> bool:
 
 def _ids(words: Sequence[str]) -> RawSQL:
     if connections[router.db_for_read(SearchEntry)].vendor == "postgresql":
-        # The expression of the index (migration 0002) to the letter: else the index is not used.
+        # The expression of the index (migration 0001) to the letter: else the index is not used.
         return RawSQL(
-            "SELECT id FROM conversations_searchentry WHERE to_tsvector('simple',"
-            r" regexp_replace(normalize(text, NFD), '[\u0300-\u036f]', '', 'g'))"
+            "SELECT id FROM conversations_searchentry WHERE to_tsvector('simple', regexp_replace("
+            r"regexp_replace(normalize(text, NFD), '[\u0300-\u036f]', '', 'g'),"
+            " '[!-/:-@[-`{-~]+', ' ', 'g'))"
             " @@ to_tsquery('simple', %s)",
             [" & ".join(map(_postgresql_term, words))],
         )
@@ -201,12 +207,14 @@ def _fts5_term(word: str) -> str:
 
 
 _ACCENTS = re.compile("[\u0300-\u036f]")
+_SIGNS = re.compile(r"[!-/:-@\[-`{-~]+")
+"""What would be addresses, paths and tags to PostgreSQL's reader of texts, which looks through the rest of a
+text again for each that might begin one."""
 
 
 def _postgresql_term(word: str) -> str:
-    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
-    doubled = bare.replace("\\", "\\\\").replace("'", "''")
-    return f"'{doubled}'" if isinstance(word, Phrase) else f"'{doubled}':*"
+    bare = _SIGNS.sub(" ", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
+    return f"'{bare}'" if isinstance(word, Phrase) else f"'{bare}':*"
 
 
 # --- showing the place ----------------------------------------------------------------------------
@@ -274,14 +282,23 @@ def marked(text: str, words: Sequence[str]) -> list[Piece]:
 
 
 def _excerpt(text: str, words: Sequence[str]) -> str:
-    place = _pattern(words).search(text)
-    start = max(0, place.start() - SNIPPET_BEFORE) if place else 0
+    start = max(0, _place(text, words) - SNIPPET_BEFORE)
     if start:
         gap = text.find(" ", start, start + SNIPPET_BEFORE)
         start = gap + 1 if gap >= 0 else start
     end = start + SNIPPET_LENGTH
     excerpt = " ".join(text[start:end].split())
     return f"{'… ' if start else ''}{excerpt}{' …' if end < len(text) else ''}"
+
+
+def _place(text: str, words: Sequence[str]) -> int:
+    """Where the first of them stands; 0 where none does."""
+    pattern = _pattern(words)
+    for start in range(0, len(text), _AT_ONCE):
+        found = pattern.search(text, start, start + _AT_ONCE + _LONGEST_FIND)
+        if found:
+            return found.start()
+    return 0
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:

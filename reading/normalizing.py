@@ -21,8 +21,25 @@ def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
         return text
     row = 0
     for sign in text:
-        is_mark = unicodedata.combining(sign) or sign in BEGIN_WITH_A_MARK
-        row = row + 1 if is_mark else 0
+        row = row + 1 if _is_mark(sign) else 0
         if row > MARKS_IN_A_ROW:
             raise ValueError("too many combining marks stand in a row")
     return unicodedata.normalize(form, text)
+
+
+def with_few_marks(text: str) -> str:
+    """`text` without those marks that stand behind many others: for whoever else normalizes it, such as a
+    database. That may know a newer Unicode, so what is no character yet counts as a mark."""
+    if text.isascii():
+        return text
+    kept: list[str] = []
+    row = 0
+    for sign in text:
+        row = row + 1 if _is_mark(sign) or unicodedata.category(sign) == "Cn" else 0
+        if row <= MARKS_IN_A_ROW:
+            kept.append(sign)
+    return "".join(kept)
+
+
+def _is_mark(sign: str) -> bool:
+    return unicodedata.combining(sign) > 0 or sign in BEGIN_WITH_A_MARK

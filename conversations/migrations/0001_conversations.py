@@ -46,11 +46,14 @@ SQLITE_BACK = (
     "DROP TRIGGER conversations_searchentry_changed",
     "DROP TABLE conversations_searchindex",
 )
-# Without accents, as the other one: the expression is also asked for, word by word, in `search.py`.
+# Without accents, as the other one, and without the signs that are more than ends of words to its reader: the
+# expression is also asked for, word by word, in `search.py`.
 POSTGRESQL = (
     r"""
     CREATE INDEX conversations_searchindex ON conversations_searchentry
-        USING gin (to_tsvector('simple', regexp_replace(normalize(text, NFD), '[\u0300-\u036f]', '', 'g')))
+        USING gin (to_tsvector('simple', regexp_replace(
+            regexp_replace(normalize(text, NFD), '[\u0300-\u036f]', '', 'g'), '[!-/:-@[-`{-~]+', ' ', 'g'
+        )))
     """,
 )
 POSTGRESQL_BACK = ("DROP INDEX conversations_searchindex",)

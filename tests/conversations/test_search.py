@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -96,6 +98,31 @@ def test_signs_are_found_as_they_stand(alice: User, conversation: Conversation):
     for text in ("🚀", "foo-bar", "c++", "a_b", "ship 🚀"):
         assert found(alice, text) == [conversation], text
     assert found(alice, "🛰") == []
+
+
+DEAR = {
+    "marks in the wrong order": "\u0301" * 50_000 + "\u0323" * 49_000,
+    "words in a row": "a_" * 49_500,
+    "homes": "~/" * 49_500,
+    "comments without an end": "<!--" * 24_700,
+}
+"""PostgreSQL takes a minute for each, if it is given them."""
+
+
+@pytest.mark.parametrize("name", DEAR)
+def test_a_text_that_is_dear_to_read_is_kept_and_found_like_any_other(
+    name: str, alice: User, conversation: Conversation
+):
+    began = time.monotonic()
+    talk(conversation, f"harbour {DEAR[name]}", "yes")
+    assert time.monotonic() - began < 10
+    assert found(alice, "harbour") == [conversation]
+
+
+@pytest.mark.parametrize("text", ["path/to", "to/file", "a_b", "example", "b@example.org", "flag"])
+def test_words_between_signs_are_found(text: str, alice: User, conversation: Conversation):
+    talk(conversation, "Look into /path/to/file.txt for a_b@example.org, --flag=1", "yes")
+    assert found(alice, text) == [conversation]
 
 
 def test_nothing_to_look_for_finds_everything(alice: User, conversation: Conversation):

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from agentsite import pages
+from conversations import search
+from conversations.search import Phrase
 from harness.content import Base64Source, Image
 from harness.errors import Busy
 from harness.redaction import redacted_text
@@ -53,6 +55,10 @@ IN_THREADS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         )
     },
     **{f"code: {name}": (highlighted, (CODE[name][1], CODE[name][0])) for name in SLOW_TO_COLOUR},
+    "the place of a search": (
+        search._place,
+        ("a " * 49_000, [Phrase("a " * 98 + "b"), *("ab", "cd", "ef")]),
+    ),
     "a formula": (partial(to_mathml, display=True), ("{" * 900 + "x" + "}" * 900,)),
     "secrets": (redacted_text, (LOOKS_LIKE_SECRETS["a-a-a"],)),
 }
