@@ -60,11 +60,6 @@ class ConversationAdmin(ReadOnlyAdmin):
         fields = ["=uid", "=owner__username", "=owner__email"]
         return [*fields, "title"] if may_read(request) else fields
 
-    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        if lookup.startswith("title") and not (request and may_read(request)):
-            return False
-        return bool(super().lookup_allowed(lookup, value, request))
-
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         fields = [
             "uid",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.contrib import admin
+from django.contrib.admin.utils import flatten_fieldsets
 from django.urls import reverse
 
 from accounts.actions.invitations import invite_member
@@ -78,6 +79,53 @@ def test_an_expression_in_the_address_of_a_list_is_refused(lookup, rows, staff, 
     address = reverse("admin:accounts_user_changelist")
     assert client_of(staff).get(address, {"uid__startswith": "u"}).status_code == 200
     assert client_of(staff).get(address, {lookup: "(a+)+$"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("table", "lookup"),
+    [
+        ("axes_accessattempt", "post_data__contains"),
+        ("brief_brief", "text__startswith"),
+        ("brief_brief", "stored_contents__icontains"),
+        ("conversations_conversation", "metadata__project__startswith"),
+        ("documents_document", "name__startswith"),
+        ("evals_trial", "answer__startswith"),
+        ("memory_memorystore", "name__startswith"),
+        ("pipelines_pipelinerun", "question__startswith"),
+        ("schedules_arrival", "subject"),
+        ("schedules_queueitem", "text__istartswith"),
+        ("schedules_standingorder", "mail_key__startswith"),
+        ("schedules_standingorder", "mail_key__gte"),
+        ("schedules_standingorder", "messages__0__content__icontains"),
+        ("teams_app_task", "subject__startswith"),
+        ("accounts_apitoken", "token_key__startswith"),
+    ],
+)
+def test_what_no_page_shows_cannot_be_guessed_by_how_many_rows_begin_so(
+    table, lookup, staff, client_of
+):
+    client, address = client_of(staff), reverse(f"admin:{table}_changelist")
+    assert client.get(address, {lookup: "a"}).status_code == 400
+    assert client.get(address).status_code == 200
+
+
+def test_no_page_of_any_app_takes_a_filter_of_what_it_does_not_show(rf, staff):
+    request = rf.get("/admin/")
+    request.user = staff
+    for model, page in admin.site._registry.items():
+        listed = {str(each) for each in page.get_list_display(request)}
+        filtered = {str(each) for each in page.get_list_filter(request)}
+        known = {*listed, *filtered, *page.get_search_fields(request)}
+        known |= set(flatten_fieldsets(page.get_fieldsets(request, model())))
+        hidden = {
+            field.name
+            for field in model._meta.concrete_fields
+            if not (field.is_relation or field.primary_key or field.name in known)
+        }
+        taken = {
+            name for name in hidden if page.lookup_allowed(f"{name}__startswith", "a", request)
+        }
+        assert not taken, model
 
 
 def test_nobody_else_gets_in(rows, alice, mallory, client_of):
