@@ -40,6 +40,7 @@ from accounts.actions.organisations import (
     rename_organisation,
 )
 from accounts.actions.people import (
+    IDENTITY,
     POWERS,
     delete_account,
     end_after_reset,
@@ -58,6 +59,7 @@ from accounts.adminwrites import DeletesEach
 from accounts.formwords import InOurWords, OurModelForm
 from accounts.keytests import KeyTest, try_key
 from accounts.models import Invitation, Membership, Organisation, ProviderKey, Scope, User
+from accounts.secretpages import recent_before, require_recent
 from accounts.tokenadmin import ApiTokenAdmin
 from harness.errors import Invalid
 
@@ -87,6 +89,7 @@ class OperatorsAlone(DeletesEach, ModelAdmin):
         return actor_of(request).is_superuser
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        require_recent(request)
         take_sign_in_away(actor=actor_of(request), means=obj)
 
 
@@ -177,7 +180,17 @@ class UserAdmin(DeletesEach, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-
             return fields
         return [*fields, *POWERS, *(("username", "email") if obj is not None else ())]
 
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        answer: HttpResponse = recent_before(request) or super().add_view(
+            request, form_url, extra_context
+        )
+        return answer
+
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        if change and {*POWERS, *IDENTITY} & set(form.changed_data):
+            require_recent(request)
         save_account(actor=actor_of(request), user=obj, changed=form.changed_data)
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
@@ -191,6 +204,8 @@ class UserAdmin(DeletesEach, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-
     ) -> HttpResponse:
         if not actor_of(request).is_superuser:
             raise PermissionDenied
+        if (asked := recent_before(request)) is not None:
+            return asked
         with transaction.atomic():
             before = self.get_object(request, id)
             answer: HttpResponse = super().user_change_password(request, id, form_url)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from accounts.actions.organisations import create_organisation
 from accounts.current_organisation import SHOWN
@@ -31,6 +32,13 @@ def join(user: User, organisation: Organisation, role: Role = Role.MEMBER) -> Me
 def shown(organisation: Organisation, **values: Any) -> dict[str, Any]:
     """What a form posts that was shown while its person worked in `organisation`."""
     return {SHOWN: organisation.uid, **values}
+
+
+def retyped(client: Client) -> Client:
+    """The same browser, just after its person typed the password again."""
+    answer = client.post(reverse("account_reauthenticate"), {"password": PASSWORD})
+    assert answer.status_code == 302
+    return client
 
 
 @pytest.fixture

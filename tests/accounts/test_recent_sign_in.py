@@ -6,13 +6,14 @@ import re
 
 import pytest
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from django.test import Client
 from django.urls import reverse
 
 from accounts.actions.service_accounts import create_service_account
 from accounts.actions.tokens import create_token
 from accounts.models import ApiToken, Organisation, User
-from tests.cast import PASSWORD
+from tests.cast import PASSWORD, retyped
 
 NEW_PASSWORD = "an entirely new phrase"
 EMAIL = "/accounts/email/"
@@ -91,6 +92,72 @@ def test_in_the_admin_a_session_alone_makes_and_replaces_no_token(
     assert re.search(r"ags_[0-9a-f]{64}", answer.content.decode()), (
         "it goes on where it was stopped"
     )
+
+
+GIVEN = {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD, "usable_password": "true"}
+
+
+def test_in_the_admin_a_session_alone_gives_nobody_a_password_and_keeps_none(
+    staff: User, alice: User, client: Client
+) -> None:
+    """Not to others, not to its own person, and not to somebody new."""
+    client.force_login(staff)
+    pages = [reverse("admin:auth_user_password_change", args=[one.pk]) for one in (staff, alice)]
+    pages += [reverse("admin:accounts_user_add")]
+    for page in pages:
+        assert client.get(page)["Location"].startswith(reverse("account_reauthenticate"))
+        assert client.post(page, {"username": "eve", **GIVEN})["Location"] == page
+        assert NEW_PASSWORD not in str(dict(client.session))
+    assert not User.objects.filter(username="eve").exists()
+    for one in (staff, alice):
+        one.refresh_from_db()
+        assert one.check_password(PASSWORD)
+
+    for page in pages:
+        assert retyped(client).get(page).status_code == 200
+        assert client.post(page, {"username": "eve", **GIVEN}).status_code == 302
+    assert User.objects.get(username="eve").check_password(NEW_PASSWORD)
+    alice.refresh_from_db()
+    assert alice.check_password(NEW_PASSWORD)
+
+
+@pytest.mark.parametrize("change", [{"email": "eve@example.org"}, {"is_superuser": "on"}])
+def test_in_the_admin_a_session_alone_says_neither_who_an_account_is_nor_what_it_may(
+    staff: User, alice: User, client: Client, change: dict[str, str]
+) -> None:
+    client.force_login(staff)
+    page = reverse("admin:accounts_user_change", args=[alice.pk])
+    as_it_is = {"username": "alice", "email": alice.email, "is_active": "on"}
+    assert client.post(page, {**as_it_is, "first_name": "A"})["Location"] != page
+    assert User.objects.get(pk=alice.pk).first_name == "A", "a name may be corrected"
+
+    asked = client.post(page, {**as_it_is, **change})
+    assert asked["Location"].startswith(reverse("account_reauthenticate"))
+    now = User.objects.get(pk=alice.pk)
+    assert (now.email, now.is_superuser) == (alice.email, False)
+
+    client.post(asked["Location"], {"password": PASSWORD}, follow=True)
+    now = User.objects.get(pk=alice.pk)
+    assert (now.email, now.is_superuser) != (alice.email, False), "it goes on where it was stopped"
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one", "chosen from the list"])
+def test_in_the_admin_a_session_alone_takes_no_second_factor_away(
+    staff: User, client: Client, many: bool
+) -> None:
+    held = Authenticator.objects.create(user=staff, type="recovery_codes", data={"seed": "x"})
+    client.force_login(staff)
+    page = reverse("admin:mfa_authenticator_delete", args=[held.pk])
+    given: dict[str, object] = {"post": "yes"}
+    if many:
+        page = reverse("admin:mfa_authenticator_changelist")
+        given |= {"action": "delete_selected", "_selected_action": [held.pk]}
+    asked = client.post(page, given)
+    assert asked["Location"].startswith(reverse("account_reauthenticate"))
+    assert Authenticator.objects.filter(pk=held.pk).exists()
+
+    client.post(asked["Location"], {"password": PASSWORD}, follow=True)
+    assert not Authenticator.objects.filter(pk=held.pk).exists()
 
 
 @pytest.mark.parametrize("query", ["?_changelist_filters=user__kind__exact%3Dservice", "?_popup=1"])
