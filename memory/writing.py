@@ -60,11 +60,24 @@ def check_content(content: str) -> str:
     return content
 
 
+def words_of(content: str) -> str:
+    """What it is found by, for who is about to write it: a long text takes half a second, for which nobody
+    is to wait. Nothing of one that cannot be written."""
+    return indexed(content) if len(content) <= CONTENT_LIMIT else ""
+
+
 def write_new(
-    *, store: MemoryStore, path: str, content: str, author: Author, account: User, **fields: Any
+    *,
+    store: MemoryStore,
+    path: str,
+    content: str,
+    author: Author,
+    account: User,
+    words: str | None = None,
+    **fields: Any,
 ) -> Memory:
-    """A memory and its first version. `fields`: further columns. Raises Invalid, TooLarge, Conflict for
-    a path that is taken, LimitReached."""
+    """A memory and its first version. `words`: of its content, where they were read before. `fields`: further
+    columns. Raises Invalid, TooLarge, Conflict for a path that is taken, LimitReached."""
     check_path(path)
     check_content(content)
     _require_free(store, path)
@@ -76,7 +89,7 @@ def write_new(
         )
     memory = Memory(store=store, path=path, **fields)
     version = _version(memory, Operation.CREATED, content, author, account)
-    _take(memory, content, version)
+    _take(memory, content, version, words)
     memory.save(force_insert=True)
     text_written(memory, new=True)
     return memory
@@ -89,6 +102,7 @@ def write_change(
     account: User | None,
     path: str | None = None,
     content: str | None = None,
+    words: str | None = None,
 ) -> Memory:
     """None: as it was. What changes nothing adds no version. Raises as `write_new`."""
     path = memory.path if path is None else check_path(path)
@@ -100,7 +114,7 @@ def write_change(
     memory.path = path
     said = memory.content
     version = _version(memory, Operation.MODIFIED, content, author, account)
-    _take(memory, content, version)
+    _take(memory, content, version, words)
     memory.updated_at = version.created_at
     memory.save()
     if content != said:
@@ -213,10 +227,10 @@ def _version(
     )
 
 
-def _take(memory: Memory, content: str, version: MemoryVersion) -> None:
+def _take(memory: Memory, content: str, version: MemoryVersion, words: str | None = None) -> None:
     memory.content = content
     memory.sha256 = version.sha256 or ""
     memory.size = version.size or 0
     memory.version_uid = version.uid
-    memory.terms = indexed(f"{memory.path} {content}")
+    memory.terms = f"{indexed(memory.path)} {indexed(content) if words is None else words}".strip()
     memory.audience = memory.store.audience

@@ -24,8 +24,10 @@ def create_in(
     *,
     untrusted: bool,
     call: str = "",
+    words: str | None = None,
 ) -> Memory:
-    """A memory that its agent wrote, by this call where one is known. Raises as `create_memory`."""
+    """A memory that its agent wrote, by this call where one is known. `words`: as `create_memory` takes them.
+    Raises as that."""
     # In one transaction with its mark: no agent finds it meanwhile.
     with transaction.atomic():
         memory = create_memory(
@@ -38,6 +40,7 @@ def create_in(
             source_event=call,
             source_agent=conversation.agent_version.agent.uid,
             untrusted=untrusted,
+            words=words,
         )
         if untrusted:
             mark_as_strangers(conversation, attached, path)
@@ -52,6 +55,7 @@ def change_in(
     *,
     untrusted: bool,
     expected_sha256: str | None = None,
+    words: str | None = None,
 ) -> Memory:
     """Another text of one that is shown there; what waits does so beside what others are told. Raises as
     `change_memory`."""
@@ -63,6 +67,7 @@ def change_in(
             content=content,
             expected_sha256=expected_sha256,
             author=author,
+            words=words,
         )
     with transaction.atomic():
         waiting = suggest_change(
@@ -72,6 +77,7 @@ def change_in(
             expected_sha256=expected_sha256,
             author=author,
             source_conversation=conversation.uid,
+            words=words,
         )
         mark_as_strangers(conversation, attached, memory.path)
     return waiting

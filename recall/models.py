@@ -120,6 +120,8 @@ class AttachedStore(models.Model):
     """What its folder was last seen to hold: SHA-256 by path."""
     problems: Any = models.JSONField(default=list)
     """Why files of it are not kept, in words, by path."""
+    left_by_strangers = models.BooleanField(default=False)
+    """Of changes there that are not taken in yet: strangers may have worded them."""
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

@@ -13,7 +13,7 @@ from harness.errors import Conflict, NotFound
 from memory.access import Author, author_of, held_memory, held_store, require_in_force
 from memory.auditing import about_store
 from memory.models import Memory, MemoryStore, MemoryVersion
-from memory.writing import sha_of, take_out, write_change, write_end, write_new
+from memory.writing import sha_of, take_out, words_of, write_change, write_end, write_new
 
 
 class MemoryChanged(Conflict):
@@ -29,10 +29,13 @@ def create_memory(
     path: str,
     content: str,
     author: Author | None = None,
+    words: str | None = None,
     **fields: Any,
 ) -> Memory:
-    """Never overwrites. `fields`: further columns of it. Raises NotFound, Forbidden, Conflict for an
-    archived store and for a path that is taken, Invalid, HoldsSecret, TooLarge, LimitReached."""
+    """Never overwrites. `fields`: further columns of it. `words`: of its content, as `words_of` gives them,
+    where the caller has a transaction. Raises NotFound, Forbidden, Conflict for an archived store and for a
+    path that is taken, Invalid, HoldsSecret, TooLarge, LimitReached."""
+    words = words_of(content) if words is None else words
     with transaction.atomic():
         held = held_store(actor, store)
         require_in_force(held)
@@ -42,6 +45,7 @@ def create_memory(
             content=content,
             author=author or author_of(actor),
             account=actor,
+            words=words,
             **fields,
         )
 
@@ -54,14 +58,16 @@ def change_memory(
     content: str | None = None,
     expected_sha256: str | None = None,
     author: Author | None = None,
+    words: str | None = None,
 ) -> Memory:
     """None: as it was. Raises as `create_memory`, and MemoryChanged unless it has the expected content."""
+    words = words_of(content) if words is None and content is not None else words
     with transaction.atomic():
         held = held_memory(actor, memory)
         require_in_force(held.store)
         require_unchanged(held, expected_sha256)
         by = author or author_of(actor)
-        return write_change(held, author=by, account=actor, path=path, content=content)
+        return write_change(held, author=by, account=actor, path=path, content=content, words=words)
 
 
 def delete_memory(

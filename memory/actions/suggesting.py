@@ -22,6 +22,7 @@ def suggest_change(
     author: Author,
     source_conversation: str,
     expected_sha256: str | None = None,
+    words: str | None = None,
 ) -> Memory:
     """What waits itself is changed; beside what does not, another one waits, which is returned. Raises as
     `memories.change_memory`."""
@@ -34,7 +35,7 @@ def suggest_change(
             if waiting.source_conversation != source_conversation:
                 waiting.source_conversation = source_conversation
                 waiting.save(update_fields=["source_conversation"])
-            return write_change(waiting, author=author, account=actor, content=content)
+            return write_change(waiting, author=author, account=actor, content=content, words=words)
         uid = new_memory_id()
         path = f"{held.path}.{uid}"
         return write_new(
@@ -48,6 +49,7 @@ def suggest_change(
             supersedes=held,
             untrusted=True,
             source_conversation=source_conversation,
+            words=words,
         )
 
 

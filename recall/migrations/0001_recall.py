@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
                 ('slug', models.CharField(max_length=100)),
                 ('laid_out', models.JSONField(default=dict)),
                 ('problems', models.JSONField(default=list)),
+                ('left_by_strangers', models.BooleanField(default=False)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('conversation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='conversations.conversation')),
                 ('store', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='memory.memorystore')),

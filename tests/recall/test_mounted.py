@@ -31,10 +31,11 @@ from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted, attach_stores
 from recall.changes import create_in
 from recall.kitpart import stores_part
 from recall.models import Access, AttachedStore
-from recall.mounted import follow_changes
+from recall.mounted import LAID_OUT, follow_changes
 from recall.tools import EXTRA
 from recall.writing import write
 from tests.conversations.conftest import rested
+from tests.patience import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -122,6 +123,100 @@ def test_a_folder_that_is_gone_forgets_nothing_and_is_laid_out_again(
     look(conversation)
     assert (here / "a.md").read_text() == "One."
     assert store.memories.get().content == "One."
+
+
+@pytest.mark.parametrize("path", ["/.git/notes.md", f"/{'a' * 300}.md"], ids=["kept out", "long"])
+def test_what_no_file_can_be_called_is_not_forgotten(alice, store, conversation, path):
+    create_memory(actor=alice, store=store, path=path, content="Mine.")
+    create_memory(actor=alice, store=store, path="/b.md", content="Two.")
+    here = folder(conversation)
+    rules_of(conversation)
+    assert (here / "b.md").read_text() == "Two."
+    assert {memory.path for memory in store.memories.all()} == {path, "/b.md"}
+
+
+def long_text(number: int, length: int = 100_000) -> str:
+    """Words that nobody has read before."""
+    spelt = (f"{at * 7919 + number * 104_729:x}".translate(LETTERS) for at in range(length // 7))
+    return " ".join(spelt)[:length]
+
+
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
+
+
+def test_of_a_folder_that_a_command_filled_some_is_taken_in_at_each_look(
+    alice, store, conversation
+):
+    """While a look is stored, nobody else stores anything."""
+    create_memory(actor=alice, store=store, path="/kept.md", content="Old.")
+    here = folder(conversation)
+    for number in range(8):
+        (here / f"{number}.md").write_text(long_text(number))
+    (here / "kept.md").unlink()
+    (here / "key.md").write_text("password: hunter2hunter2")
+    counts = []
+    while store.memories.count() < 8:
+        rules_of(conversation)
+        counts.append(store.memories.count())
+    assert len(counts) >= 3, counts
+    assert counts[0] <= 3, counts
+    assert {f"/{number}.md" for number in range(8)} == set(
+        store.memories.values_list("path", flat=True)
+    )
+    rules_of(conversation)
+    assert store.versions.count() == 10
+
+
+def test_a_file_that_waits_for_its_turn_stays_as_the_command_left_it(alice, store, conversation):
+    for number in range(6):
+        create_memory(actor=alice, store=store, path=f"/{number}.md", content=f"Old {number}.")
+    here = folder(conversation)
+    texts = [long_text(number) for number in range(6)]
+    for number, text in enumerate(texts):
+        (here / f"{number}.md").write_text(text)
+    for _look in range(6):
+        rules_of(conversation)
+        assert [(here / f"{number}.md").read_text() for number in range(6)] == texts
+    contents = store.memories.order_by("path").values_list("content", flat=True)
+    assert list(contents) == texts
+
+
+def test_what_waits_for_its_turn_is_strangers_though_they_are_gone_when_it_comes(
+    store, conversation
+):
+    here = folder(conversation)
+    marks = TableProvenance(conversation.pk)
+    marks.begin_command("sevt_0", "a command that could reach x.example")
+    for number in range(6):
+        (here / f"{number}.md").write_text(long_text(number))
+    rules_of(conversation)
+    assert store.memories.count() < 6
+    marks.end_command("sevt_0", "")
+    for _look in range(6):
+        rules_of(conversation)
+    assert list(store.memories.values_list("untrusted", flat=True)) == [True] * 6
+    (here / "own.md").write_text("Mine.")
+    rules_of(conversation)
+    assert not store.memories.get(path="/own.md").untrusted
+
+
+def test_what_a_rest_leaves_of_a_full_folder_is_taken_in_behind_it(alice, store, converse):
+    made, _script = converse([reply("Done.")])
+    attach_stores(actor=alice, conversation=made, stores=[Wanted(store.uid)])
+    here = folder(made)
+    for number in range(8):
+        (here / f"{number}.md").write_text(long_text(number))
+    post_message(actor=alice, conversation=made, text="Hi")
+    rested(made)
+    until(lambda: store.memories.count() == 8)
+
+
+def test_a_folder_of_many_memories_is_whole_before_a_command_sees_it(alice, store, conversation):
+    for number in range(LAID_OUT + 20):
+        create_memory(actor=alice, store=store, path=f"/{number}.md", content=f"{number}")
+    assert len(list(folder(conversation).iterdir())) == LAID_OUT + 20
+    rules_of(conversation)
+    assert store.memories.count() == LAID_OUT + 20
 
 
 def test_what_is_remembered_again_outlives_a_folder_that_was_gone(alice, store, conversation):
