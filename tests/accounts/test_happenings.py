@@ -36,7 +36,7 @@ from accounts.happenings import Happening
 from accounts.models import ApiToken, Invitation, Membership, Role, User
 from audit.models import AuditEntry
 from harness.errors import Conflict, Forbidden, Invalid, NotFound
-from tests.cast import PASSWORD, make_user
+from tests.cast import PASSWORD, make_user, retyped
 
 NEW_PASSWORD = "an entirely new phrase"
 
@@ -309,7 +309,7 @@ def test_what_people_sign_in_with_is_the_operators_to_take_away(helper, staff, a
         assert client_of(helper).get(reverse(f"admin:{name}_changelist")).status_code == 403
         assert client_of(staff).get(reverse(f"admin:{name}_changelist")).status_code == 200
         assert client_of(staff).get(reverse(f"admin:{name}_add")).status_code == 403
-    client_of(staff).post(
+    retyped(client_of(staff)).post(
         reverse("admin:account_emailaddress_delete", args=[held.pk]), {"post": "yes"}
     )
     assert not EmailAddress.objects.exists()

@@ -12,7 +12,7 @@ from accounts.actions.provider_keys import store_provider_key
 from accounts.models import Membership, ProviderKey, Role
 from accounts.provider_keys import resolve
 from agentsite.adminsite import Site
-from tests.cast import make_user
+from tests.cast import make_user, retyped
 
 KEY = "sk-test-0123456789-abcd"
 
@@ -33,7 +33,7 @@ def rows(alice, bob, acme, staff):
 
 
 def test_every_list_and_form_opens_for_staff(rows, staff, client_of):
-    client = client_of(staff)
+    client = retyped(client_of(staff))
     for name, row in rows.items():
         for address in (
             reverse(f"admin:accounts_{name}_changelist"),

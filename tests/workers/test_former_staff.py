@@ -12,7 +12,7 @@ from accounts.models import User
 from audit.models import AuditEntry
 from harness.errors import Forbidden
 from providers.scripted import reply
-from tests.cast import make_user
+from tests.cast import make_user, retyped
 from tests.workers.working import READ, taken
 from v1.workers import worker_with
 from workers import items as work
@@ -77,7 +77,7 @@ def test_a_key_ends_with_the_permission_that_the_admin_takes_away(
         "is_staff": "on",
     }
     address = reverse("admin:accounts_user_change", args=[operator.pk])
-    assert client_of(staff).post(address, form).status_code == 302
+    assert retyped(client_of(staff)).post(address, form).status_code == 302
     assert not operator.user_permissions.exists()
     assert not opens(secret)
 
