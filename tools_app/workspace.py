@@ -24,6 +24,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from harness.errors import Conflict, Invalid, TooLarge
+from reading.moments import moment_at
 from tools_app.confinement import (
     DEPTH_LIMIT,
     NAME_LIMIT,
@@ -60,6 +61,9 @@ PUBLIC_ROOT = "/mnt/session"
 it everywhere; a name of the public API."""
 OUTPUTS = "outputs"
 """Folder of what an agent made for whoever asked: programs list and fetch it as files of the session."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""When a file was changed whose own time is none."""
 
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
@@ -405,7 +409,8 @@ def entry_of(path: str, status: os.stat_result) -> Entry:
     elif stat.S_ISLNK(status.st_mode):
         kind = "link"
     size = status.st_size if kind == "file" else 0
-    modified = datetime.fromtimestamp(status.st_mtime, UTC)
+    # Whoever writes a file may give it any time, also one that no calendar has.
+    modified = moment_at(status.st_mtime) or EPOCH
     # Some file systems use the highest bit, which no column of a table has room for.
     inode = status.st_ino & INODES
     return Entry(path, kind, size, modified, inode, status.st_ctime)

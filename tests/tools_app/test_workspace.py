@@ -18,9 +18,11 @@ from tests.properties import examples
 from tools_app import leases
 from tools_app import workspace as module
 from tools_app.workspace import (
+    EPOCH,
     PREVIEW_LIMIT,
     UPLOAD_LIMIT,
     Workspace,
+    entry_of,
     remove_workspace,
     workspace_for,
 )
@@ -377,6 +379,14 @@ def test_a_name_that_is_no_text_does_not_break_a_listing(root, workspace):
     (root / os.fsdecode(b"bad\xff")).write_text("x")
     workspace.write_bytes("good.txt", b"")
     assert [entry.path for entry in workspace.entries().entries] == ["good.txt"]
+
+
+@pytest.mark.parametrize("moment", [2**40, -(2**40), 253402300800, -62135596801, 2**62])
+def test_a_file_with_a_time_that_no_calendar_has_is_listed_as_any_other(moment):
+    """Commands give their files whatever time they want, and some file systems keep it."""
+    status = os.stat_result((stat.S_IFREG | 0o600, 7, 0, 1, 0, 0, 3, moment, moment, moment))
+    entry = entry_of("a.txt", status)
+    assert (entry.path, entry.kind, entry.size, entry.modified) == ("a.txt", "file", 3, EPOCH)
 
 
 def test_usage_counts_files_and_bytes(workspace):
