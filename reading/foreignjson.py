@@ -119,8 +119,8 @@ def _read(
         raise Unreadable("it is no valid Unicode") from None
     except json.JSONDecodeError as problem:
         raise Unreadable(_where(problem)) from None
-    except ValueError as problem:
-        raise Unreadable(str(problem)) from None
+    except ValueError:
+        raise Unreadable("a number has more digits than anybody reads") from None
     if text.count("[") + text.count("{") > nesting:
         require_shallow(value, nesting)
     return text, value
@@ -177,13 +177,13 @@ def _require_whole_characters(value: Any) -> None:
 
 
 def _no_number(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
+    raise Unreadable(f"{constant} is not JSON")
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if isinf(number):
-        raise ValueError(f"the number {digits[:40]} is too large")
+        raise Unreadable(f"the number {digits[:40]} is too large")
     return number
 
 

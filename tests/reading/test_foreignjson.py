@@ -145,6 +145,13 @@ def test_a_text_of_several_lines_hides_no_values_from_who_counts_them():
         read_mended_json(text)
 
 
+@pytest.mark.parametrize("read", [read_json, read_raw_json])
+def test_a_number_of_thousands_of_digits_is_refused_in_words_of_ours(read):
+    with pytest.raises(Unreadable) as refused:
+        read(f"[{'1' * 5_000}]")
+    assert str(refused.value) == "a number has more digits than anybody reads"
+
+
 def test_pieces_that_are_put_together_later_keep_their_halves():
     assert read_raw_json(r'["\ud83d", "\ude00"]') == ["\ud83d", "\ude00"]
 
