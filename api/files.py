@@ -25,6 +25,7 @@ from harness.errors import Forbidden, Invalid, NotFound
 from harness.refusals import not_among
 from tools_app.confinement import parse_path
 from tools_app.workspace import Entry, Workspace, workspace_for
+from v1.uploadforms import check_form
 from wire.uploads import LimitedUploadHandler
 
 from .base import ApiView
@@ -185,10 +186,13 @@ class UploadView(FilesView):
         overwrite = request.query_params.get("overwrite", "true").lower()
         if overwrite not in {"true", "false"}:
             raise not_among("overwrite", overwrite, ("true", "false"))
+        uploads = received(request, "files")
+        if uploads:  # without any, that is what is wrong with it
+            check_form(request, files=["files"], several=True, hint=_("Send “files” alone."))
         stored = add_files(
             actor=self.actor,
             conversation=conversation,
-            uploads=received(request, "files"),
+            uploads=uploads,
             folder=subdir,
             replace=overwrite == "true",
         )

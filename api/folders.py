@@ -17,6 +17,7 @@ from folders.actions.places import move_conversation
 from folders.finding import folder_of
 from folders.models import Folder
 from harness.errors import NotFound
+from wire.fieldnames import written
 
 from .base import ApiView
 from .bodies import read_body
@@ -84,7 +85,8 @@ class FolderView(ApiView):
     def agent(self, wanted: str | None) -> Agent | None:
         if not wanted:
             return None
-        return find_agent(actor=self.actor, organisation=self.organisation, wanted=wanted)
+        with written({"agent": "default_agent_id"}):
+            return find_agent(actor=self.actor, organisation=self.organisation, wanted=wanted)
 
 
 class FoldersView(FolderView):
@@ -188,5 +190,6 @@ class PlaceView(FolderView):
         conversation = self.find_conversation(uid)
         wanted = read_body(PlaceBody, request.data)["folder_id"]
         folder = self.find_folder(wanted) if wanted else None
-        move_conversation(actor=self.actor, conversation=conversation, folder=folder)
+        with written({"folder": "folder_id"}):
+            move_conversation(actor=self.actor, conversation=conversation, folder=folder)
         return Response({"folder_id": wanted or None})

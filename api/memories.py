@@ -42,6 +42,7 @@ from recall.actions.switching import leave_out, switch_memory
 from recall.listing import as_row, exported, recalls_in, still_exported, stores_in
 from recall.models import MemoryOff
 from v1.memorystores import author
+from wire.fieldnames import written
 
 from .base import ApiView
 from .bodies import read_body
@@ -340,14 +341,15 @@ class MemoriesView(MemoryView):
             if "store_id" in given
             else own_store(actor=self.actor, organisation=self.organisation)
         )
-        made = remember(
-            actor=self.actor,
-            store=store,
-            text=given["text"],
-            kind=given.get("kind", LEARNABLE[0]),
-            key=given.get("key", ""),
-            author=self.author,
-        )
+        with written({"content": "text"}):
+            made = remember(
+                actor=self.actor,
+                store=store,
+                text=given["text"],
+                kind=given.get("kind", LEARNABLE[0]),
+                key=given.get("key", ""),
+                author=self.author,
+            )
         answer = {
             "memory": _row(self.find_memory(made.memory.uid)),
             "new": made.new,
@@ -379,7 +381,8 @@ class OneMemoryView(MemoryView):
         given = read_body(MemoryChange, request.data)
         if "text" in given:
             text, by = given["text"], self.author
-            memory = correct_memory(actor=self.actor, memory=memory, text=text, author=by)
+            with written({"content": "text"}):
+                memory = correct_memory(actor=self.actor, memory=memory, text=text, author=by)
         if "pinned" in given:
             mark_memory(actor=self.actor, memory=memory, pinned=given["pinned"])
         return Response(self._whole(self.find_memory(memory.uid)))

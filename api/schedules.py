@@ -21,6 +21,7 @@ from conversations.actions.outcomes import MOST_COMMAND, MOST_SECONDS
 from harness.content import Text, text_of
 from harness.errors import Invalid, NotFound
 from harness.events import UserDefineOutcome, UserMessage
+from harness.faults import place
 from harness.grading import ITERATIONS, MOST_DESCRIPTION, MOST_ITERATIONS, MOST_RUBRIC
 from reading.moments import moment_of
 from schedules.actions.orders import (
@@ -46,6 +47,7 @@ from schedules.models import Delivery, OrderRun, StandingOrder
 from schedules.preflight import preflight_of
 from schedules.times import MOST_DATES
 from spending.amounts import dollars_of, units_of
+from wire.fieldnames import written
 
 from .base import ApiView
 from .bodies import read_body
@@ -290,6 +292,16 @@ def _result_row(delivery: Delivery) -> dict[str, Any]:
     }
 
 
+def _sent(draft: Draft) -> dict[str, str]:
+    """What parts of it are called here. An outcome stands behind its messages."""
+    return {
+        place("initial_events", len(draft.messages)): "outcome",
+        "initial_events": "text",
+        "schedule.expression": "cron",
+        "schedule.timezone": "timezone",
+    }
+
+
 def _moment(text: str) -> datetime:
     moment = moment_of(text)
     if moment is None:
@@ -386,9 +398,10 @@ class SchedulesView(ScheduleView):
     )
     def post(self, request: Any) -> Response:
         draft = Draft(**self.fields_of(read_body(NewSchedule, request.data)))
-        made = create_order(
-            actor=self.actor, organisation=self.organisation, draft=draft, caller=self.caller
-        )
+        with written(_sent(draft)):
+            made = create_order(
+                actor=self.actor, organisation=self.organisation, draft=draft, caller=self.caller
+            )
         return Response(_row(made), status=201)
 
 
@@ -414,12 +427,9 @@ class OneScheduleView(ScheduleView):
     def patch(self, request: Any, uid: str) -> Response:
         order = self.find_schedule(uid)
         given = self.fields_of(read_body(ScheduleBody, request.data))
-        changed = change_order(
-            actor=self.actor,
-            order=order,
-            draft=replace(draft_of(order), **given),
-            caller=self.caller,
-        )
+        draft = replace(draft_of(order), **given)
+        with written(_sent(draft)):
+            changed = change_order(actor=self.actor, order=order, draft=draft, caller=self.caller)
         return Response(_row(changed))
 
     @extend_schema(

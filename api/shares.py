@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from accounts.models import TokenScope
 from conversations.actions.sharing import share_conversation, shares_of, unshare_conversation
 from conversations.models import Share
+from wire.fieldnames import written
 
 from .base import ApiView
 from .bodies import read_body
@@ -52,12 +53,13 @@ class SharesView(ApiView):
     def post(self, request: Any, uid: str) -> Response:
         conversation = self.find_conversation(uid)
         given = read_body(NewShare, request.data)
-        share = share_conversation(
-            actor=self.actor,
-            conversation=conversation,
-            user_uid=given["user_id"] or "",
-            role=given["role"],
-        )
+        with written({"user": "user_id"}):
+            share = share_conversation(
+                actor=self.actor,
+                conversation=conversation,
+                user_uid=given["user_id"] or "",
+                role=given["role"],
+            )
         return Response(share_row(share))
 
 

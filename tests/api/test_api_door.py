@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 from django.db.models.sql.compiler import SQLCompiler, SQLInsertCompiler, SQLUpdateCompiler
 from django.test import Client
@@ -162,3 +163,43 @@ def test_a_body_nested_too_deep_is_no_fault_of_the_server(token, agent):
     for address in ("/api/chat", "/api/skills"):
         refused = client.post(address, deep, content_type="application/json")
         assert (refused.status_code, code_of(refused)) == (422, "bad_json")
+
+
+SCHEDULE = {"name": "Nightly", "text": "Look.", "agent": "Coding", "environment": "Here"}
+UNREACHABLE = {"description": "D", "rubric": "- One", "checks": [{"run": "a", "criterion": 2}]}
+SECRET = "The password: 4f9a-77b1-0c2d-xyzzy"
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("schedules", {**SCHEDULE, "cron": "never"}, "cron"),
+    ("schedules", {**SCHEDULE, "timezone": "Nowhere/At_all"}, "timezone"),
+    ("schedules", {**SCHEDULE, "outcome": UNREACHABLE}, "outcome"),
+    ("schedules", {**SCHEDULE, "text": "{{ nothing.known }}"}, "text"),
+    ("memories", {"text": SECRET}, "text"),
+    ("folders", {"name": "Tax", "default_agent_id": "Nobody"}, "default_agent_id"),
+    ("conversations/{uid}/shares", {"user_id": "user_nobody", "role": "viewer"}, "user_id"),
+]
+
+
+@pytest.mark.parametrize(("address", "body", "field"), REFUSED)
+def test_what_an_action_refuses_is_named_as_it_was_sent(
+    client, agent, token, environment, address, body, field
+):
+    shown = {"x-api-key": token}
+    uid = begin(client, headers=shown).json()["conversation_id"]
+    body = {**body, **({"environment": environment.uid} if "environment" in body else {})}
+    answer = client.post(
+        f"/api/{address.format(uid=uid)}", body, content_type="application/json", headers=shown
+    )
+    assert answer.status_code == 422, answer.content
+    assert answer.json()["error"]["field"] == field
+
+
+@pytest.mark.parametrize("other", ["text", SimpleUploadedFile("b.txt", b"b")], ids=["text", "file"])
+def test_no_part_of_an_upload_is_passed_over(client, agent, token, other):
+    shown = {"x-api-key": token}
+    uid = begin(client, headers=shown).json()["conversation_id"]
+    address = f"/api/workspace/upload?conversation_id={uid}"
+    form = {"files": SimpleUploadedFile("a.txt", b"a"), "subdir": other}
+    answer = client.post(address, form, headers=shown)
+    assert (answer.status_code, answer.json()["error"]["field"]) == (422, "subdir")
+    listed = client.get(f"/api/workspace/files?conversation_id={uid}", headers=shown)
+    assert listed.json() == []
