@@ -110,7 +110,17 @@ class ItemSession(_OfItem):
         item = self.item(uid)
         require_lease(item)
         row = with_all(Conversation.objects.filter(pk=item.conversation_id)).get()
-        return Response(session_shape(row, row.owner))
+        return Response(_without_words(session_shape(row, row.owner)))
+
+
+def _without_words(session: Wire) -> Wire:
+    """What a worker needs to know of it: neither what people said, noted and lend there, nor what its agent
+    is told and where its servers are."""
+    agent = session["agent"]
+    servers = [{**server, "url": ""} for server in agent["mcp_servers"]]
+    untold = {"system": None, "mcp_servers": servers, "multiagent": None}
+    nothing: Wire = {"title": None, "metadata": {}, "vault_ids": [], "outcome_evaluations": []}
+    return {**session, **nothing, "agent": {**agent, **untold}}
 
 
 class ItemEvents(_OfItem):
@@ -231,9 +241,14 @@ def _seen(row: Event, calls: Mapping[str, int]) -> Wire | None:
 
 
 def _idle(row: Event, value: SessionStatusIdle, calls: Mapping[str, int]) -> Wire | None:
-    """Resting for people only is an end of the turn to a worker: it need not stay for it."""
+    """Resting for people only is an end of the turn to a worker: it need not stay for it. Why else it rests
+    is told to people."""
     shown = wire_event(row)
-    if shown is not None and isinstance(value.stop_reason, RequiresAction):
+    if shown is None:
+        return None
+    shown["stop_details"] = None
+    shown.pop("x_stop_details", None)
+    if isinstance(value.stop_reason, RequiresAction):
         awaited = [call for call in value.stop_reason.event_ids if call in calls]
         reason: Wire = {"type": "requires_action", "event_ids": awaited}
         shown["stop_reason"] = reason if awaited else {"type": "end_turn"}

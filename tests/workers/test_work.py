@@ -28,6 +28,7 @@ from conversations.models import Conversation
 from harness.content import Base64Source, Image, text_of
 from harness.errors import Conflict, Forbidden, Invalid, NotAwaited, NotFound, WorkLost
 from harness.events import UserToolResult
+from programs.actions.metadata import note_conversation
 from programs.actions.resources import add_resource
 from providers.scripted import reply
 from tests.cast import join
@@ -99,6 +100,23 @@ def test_a_workers_broken_picture_is_refused_and_told_to_the_model_as_an_error(b
     assert value.is_error
     assert "cannot be decoded" in text_of(value.content)
     rested(conversation, 2)
+
+
+def test_a_worker_hears_of_its_session_nothing_that_people_say_or_that_its_agent_is_told(
+    alice, begin, key, client
+):
+    conversation = begin(WRITE, reply("Written."), instructions="Our secret recipe.")
+    note_conversation(actor=alice, conversation=conversation, metadata={"client": "Smith"})
+    assert conversation.title == "Go."
+    offered = poll_work(key=key, worker="one", reclaim_after=RECLAIM)
+    assert offered is not None
+    acknowledge_work(holder=key, item=offered.item)
+    headers = {"authorization": f"Bearer {offered.secret}"}
+    told = client.get(f"/v1/sessions/{conversation.uid}", headers=headers).json()
+    assert (told["id"], told["status"]) == (conversation.uid, "idle")
+    agent = conversation.agent_version.agent
+    assert (told["agent"]["id"], told["agent"]["system"]) == (agent.uid, None)
+    assert (told["title"], told["metadata"]) == (None, {})
 
 
 def test_nothing_is_done_on_this_server(alice, converse, key):
