@@ -133,7 +133,12 @@ def changes_of(
     if body is None:
         teams = features.teams and not held.offers_something
         return {"roster": Roster(), "features": features.model_copy(update={"teams": teams})}
-    given = _coordinator(body) if isinstance(body, CoordinatorBody) else _newer(body, held)
+    there = _Members(held, own)
+    given = (
+        _coordinator(body, there)
+        if isinstance(body, CoordinatorBody)
+        else _newer(body, held, there)
+    )
     try:
         roster = read_as({**given, "only": True, "form": body.type}, Roster)
     except Invalid as problem:
@@ -146,7 +151,7 @@ def _as_read(config: AgentConfig, own: tuple[str, int]) -> MultiagentBody | None
     return _BODY.validate_python(shown.wire()) if shown is not None else None
 
 
-def _coordinator(body: CoordinatorBody) -> dict[str, Any]:
+def _coordinator(body: CoordinatorBody, there: _Members) -> dict[str, Any]:
     advisors = [entry.model for entry in body.agents if isinstance(entry, AdvisorBody)]
     if len(advisors) > 1:
         raise Invalid(
@@ -156,13 +161,13 @@ def _coordinator(body: CoordinatorBody) -> dict[str, Any]:
         )
     called = [entry for entry in body.agents if not isinstance(entry, AdvisorBody)]
     return {
-        "agents": _callees(called),
+        "agents": there.callees(called),
         "inline": False,
         "advisor": _advisor(advisors[0]) if advisors else "",
     }
 
 
-def _newer(body: NewerBody, held: Roster) -> dict[str, Any]:
+def _newer(body: NewerBody, held: Roster, there: _Members) -> dict[str, Any]:
     """Merged level by level into what the agent has in the same form: what is left out stays, null is the
     default. Workflows, which are on by default elsewhere, are off."""
     before = held if held.form == NEWER else Roster(inline=True)
@@ -181,7 +186,7 @@ def _newer(body: NewerBody, held: Roster) -> dict[str, Any]:
             agents, inline = [], False
         else:
             if "predefined_agents" in given.model_fields_set or not was_on:
-                agents = _callees(given.predefined_agents or ())
+                agents = there.callees(given.predefined_agents or ())
             if "inline_agents" in given.model_fields_set or not was_on:
                 inline = given.inline_agents is None or given.inline_agents.type == "enabled"
             if not agents and not inline:
@@ -200,17 +205,30 @@ def _newer(body: NewerBody, held: Roster) -> dict[str, Any]:
     return {"agents": agents, "inline": inline, "advisor": advisor}
 
 
-def _callees(entries: Sequence[str | PredefinedBody | SelfBody]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for entry in entries:
+class _Members:
+    """Whom an agent has before it is changed."""
+
+    def __init__(self, held: Roster, own: tuple[str, int] | None) -> None:
+        """`own`: what stands on the wire for the agent itself."""
+        self._known = {
+            own if each.agent == SELF else (each.agent, each.version): each for each in held.agents
+        }
+        self._itself = next((each for each in held.agents if each.agent == SELF), None)
+
+    def callees(self, entries: Sequence[str | PredefinedBody | SelfBody]) -> list[dict[str, Any]]:
+        """Who is there already stays, with what this wire cannot say of it."""
+        return [self._callee(entry).model_dump() for entry in entries]
+
+    def _callee(self, entry: str | PredefinedBody | SelfBody) -> Callee:
         match entry:
             case str():
-                found.append({"agent": entry})
+                return Callee(agent=entry)
             case SelfBody():
-                found.append({"agent": SELF})
+                return self._itself or Callee(agent=SELF)
             case PredefinedBody():
-                found.append({"agent": entry.id, "version": entry.version or 0})
-    return found
+                version = entry.version or 0
+                there = self._known.get((entry.id, version))
+                return there or Callee(agent=entry.id, version=version)
 
 
 def _advisor(name: str) -> str:
