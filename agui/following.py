@@ -42,6 +42,7 @@ from harness.events import (
     SubagentStarted,
     UserMessage,
 )
+from harness.faults import place
 from harness.frontends import FrontEnd
 from harness.ids import derived_conversation_id
 from programs.actions.sending import Decided, Input, Sent, send_events
@@ -49,7 +50,8 @@ from v1.door import READ
 from v1.outgoing import Wire
 from v1.stream import AT_ONCE, News
 from v1.threads import threads_of
-from wire.ids import SESSION
+from wire.fieldnames import written
+from wire.ids import names_session
 
 from .below import SECONDS, Below, came_of
 from .frontcalls import front_end_calls, require_none_pending, results_of
@@ -76,10 +78,11 @@ def find_or_begin(caller: Caller, thread: str, agent: str, environment: str) -> 
     found = mine.first()
     if found is not None:
         return found
-    if thread.startswith(SESSION):
+    if names_session(thread):
         raise NotFound(
             _("There is no such conversation."),
-            hint=_("Name a thread of your own without “%(prefix)s”.") % {"prefix": SESSION},
+            hint=_("Name a thread of your own without “%(prefix)s”.")
+            % {"prefix": f"{thread.partition('_')[0]}_"},
         )
     actor, where = caller.user, caller.organisation
     chosen = (
@@ -127,12 +130,14 @@ class Run:
             given = _give(caller, held, tools, along, body)
             sent: list[Sent] = []
             if message is not None:
-                sent = _say(caller, held, message, along, key, still_open, steered=bool(given))
+                sent = _say(
+                    caller, held, message, along, body, key, still_open, steered=bool(given)
+                )
             elif body.resume:
                 inputs = inputs_of(held, body.resume, still_open)
                 if any(isinstance(one, Decided) for one in inputs):
                     require_scope(caller, TokenScope.APPROVALS_DECIDE)
-                sent = send_events(actor=caller.user, conversation=held, events=inputs, key=key)
+                sent = _send(caller, held, inputs, key=key, at="resume")
                 # A call that needs two people's consent is still open after the first one's.
                 left = open_interrupts(held)
                 if self._answered.intersection(interrupt.id for interrupt in left):
@@ -261,7 +266,7 @@ def _give(
     results = results_of(held, tools, alone=last and not body.resume)
     if results and last and along != front_end_of(held):
         results[-1] = results[-1].model_copy(update={"front_end": along})
-    return send_events(actor=caller.user, conversation=held, events=results)
+    return _send(caller, held, results, at="messages")
 
 
 def _say(
@@ -269,6 +274,7 @@ def _say(
     held: Conversation,
     message: UserMessage,
     along: FrontEnd,
+    body: RunInput,
     key: str,
     still_open: list[Interrupt],
     *,
@@ -285,10 +291,28 @@ def _say(
         raise Conflict(
             _("This runId was used for another message."), hint=_("Use a new one for each run.")
         )
-    sent = send_events(actor=caller.user, conversation=held, events=said, key=key)
+    at = place("messages", len(body.messages) - 1, "content")
+    sent = _send(caller, held, said, key=key, at=at)
     if known is None and steered:
         steer_message(actor=caller.user, conversation=held, message_uid=sent[0].uid)
     return sent
+
+
+def _send(
+    caller: Caller,
+    held: Conversation,
+    inputs: Sequence[Input],
+    *,
+    at: str,
+    key: str | None = None,
+) -> list[Sent]:
+    """What is wrong with what a person or the client said is told of the place `at` where it stood."""
+    with written(dict.fromkeys(_SAID, at)):
+        return send_events(actor=caller.user, conversation=held, events=inputs, key=key, field="")
+
+
+_SAID = ("content", "edited_input", "reason")
+"""What the actions call it."""
 
 
 def _key(run_id: str) -> str:

@@ -31,6 +31,7 @@ from harness.events import AgentMcpToolUse, AgentMessage, AgentToolUse, UserMess
 from harness.modelfaults import read_as
 from keeping import export
 from programs.actions.sessions import begin_session
+from wire.fieldnames import written
 
 READ, WRITE = TokenScope.CONVERSATIONS_READ, TokenScope.CONVERSATIONS_WRITE
 MOST_SECONDS = 50
@@ -136,22 +137,24 @@ def start(who: Principal, given: Start) -> dict[str, Any]:
         if given.environment
         else default_environment(user, organisation)
     )
-    conversation = begin_session(
-        caller=who.caller,
-        actor=user,
-        organisation=organisation,
-        agent=agent,
-        environment=environment,
-        title=given.title,
-        messages=[UserMessage(content=(Text(text=given.text),))],
-    )
+    with written({"initial_events": "text"}):
+        conversation = begin_session(
+            caller=who.caller,
+            actor=user,
+            organisation=organisation,
+            agent=agent,
+            environment=environment,
+            title=given.title,
+            messages=[UserMessage(content=(Text(text=given.text),))],
+        )
     message = conversation.events.get(type="user.message")
     return {**state_of(who, conversation.uid), "message_id": message.uid}
 
 
 def go_on(who: Principal, given: Continue) -> dict[str, Any]:
     conversation = find(who, given.conversation_id)
-    message = post_message(actor=who.user, conversation=conversation, text=given.text)
+    with written({"content": "text"}):
+        message = post_message(actor=who.user, conversation=conversation, text=given.text)
     return {**state_of(who, conversation.uid), "message_id": message.uid}
 
 

@@ -39,9 +39,10 @@ from .deploymentruns import AgentRef, DeploymentRunShape, run_shape
 from .door import READ, WRITE, Body, Door, Shape, body_of, hold, operation
 from .environments import find_environment
 from .idempotency import once
-from .incoming import InitialEvent, refuse_unsupported, to_input
+from .incoming import InitialEvent, refuse_unsupported, to_inputs
 from .metadata import Metadata, MetadataPatch, merged
 from .moments import Moment
+from .outgoing import blocks
 from .paging import (
     Page,
     choice,
@@ -295,7 +296,7 @@ def _shapes(rows: Sequence[StandingOrder]) -> list[dict[str, Any]]:
 
 def _initial_events(order: StandingOrder) -> list[UserMessageShape | DefineOutcomeShape]:
     found: list[UserMessageShape | DefineOutcomeShape] = [
-        UserMessageShape(content=content) for content in order.messages
+        UserMessageShape(content=blocks(said.content)) for said in drafts.messages_of(order)
     ]
     if order.outcome is not None:
         rest = {name: order.outcome[name] for name in ("description", "max_iterations")}
@@ -310,8 +311,8 @@ def _initial_events(order: StandingOrder) -> list[UserMessageShape | DefineOutco
 
 
 def _begins_with(events: Sequence[InitialEvent], caller: Caller) -> dict[str, Any]:
-    """As fields of a draft. Raises Invalid for an outcome that is not the last of them, and as `to_input`."""
-    inputs = [to_input(event, caller) for event in events]
+    """As fields of a draft. Raises Invalid for an outcome that is not their last, and as `to_inputs`."""
+    inputs = to_inputs(events, caller, field="initial_events")
     for number, each in enumerate(inputs[:-1]):
         if isinstance(each, UserDefineOutcome):
             raise Invalid(

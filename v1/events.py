@@ -18,14 +18,13 @@ from accounts.models import TokenScope, User
 from conversations.models import Conversation, Event
 from harness.events import AgentToolUse
 from programs.actions.sending import Decided, Input, send_events
-from wire.fieldnames import written
 from wire.ids import thread_id
 
 from . import fieldnames
 from .door import READ, WRITE, Door, body_of, operation
 from .eventtypes import known
 from .idempotency import HEADER, once
-from .incoming import ConfirmationBody, SendEvents, refuse_unsupported, to_input
+from .incoming import ConfirmationBody, SendEvents, refuse_unsupported, to_inputs
 from .outgoing import OURS, STATUS, THREAD_STATUS, Thread, acted_on, echo, wire_events_of
 from .paging import (
     ASC,
@@ -106,15 +105,13 @@ class Events(Door):
         return once(request, self.caller, lambda: self._send(conversation, body))
 
     def _send(self, conversation: Conversation, body: SendEvents) -> dict[str, Any]:
-        with written(fieldnames.EVENTS):
-            sent = send_events(
-                actor=self.caller.user,
-                conversation=conversation,
-                events=[
-                    _in_our_words(conversation, to_input(event, self.caller))
-                    for event in body.events
-                ],
-            )
+        inputs = to_inputs(body.events, self.caller, field="events")
+        sent = send_events(
+            actor=self.caller.user,
+            conversation=conversation,
+            events=[_in_our_words(conversation, value) for value in inputs],
+            called=fieldnames.EVENTS,
+        )
         echoes = []
         for each in sent:
             echoed = echo(each.uid, each.value, each.processed_at, each.seq)

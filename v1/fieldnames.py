@@ -15,7 +15,12 @@ SESSION = {
     "tools": "agent.tools",
     "model": "agent.model",
 }
-EVENTS = {"checks": "x_checks"}
+EVENTS = {
+    "checks": "x_checks",
+    "read_to": "x_read_to",
+    "edited_input": "x_edited_input",
+    "reason": "deny_message",
+}
 DEPLOYMENT = {
     **SESSION,
     "dates": "x_dates",

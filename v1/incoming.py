@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from django.utils.translation import gettext as _
@@ -25,10 +26,12 @@ from harness.grading import ITERATIONS, MOST_DESCRIPTION, MOST_ITERATIONS, MOST_
 from programs.actions.sending import Decided, Input
 from tools_app.media import TEXT_CHARACTERS
 from tools_app.textfiles import decode
+from wire.fieldnames import written
 from wire.ids import conversation_uid
 
 from .door import Body, data_of
 from .files import read_text_file
+from .outgoing import row_of
 
 MOST_EVENTS = 100
 MOST_BLOCKS = 100
@@ -164,7 +167,16 @@ def refuse_unsupported(request: Request) -> None:
             )
 
 
-def to_input(event: Event, caller: Caller) -> Input:
+def to_inputs(events: Sequence[Event], caller: Caller, *, field: str) -> list[Input]:
+    """Raises as `_to_input`; what is Invalid is named by its place in `field`."""
+    inputs = []
+    for number, event in enumerate(events):
+        with written({}, at=place(field, number)):
+            inputs.append(_to_input(event, caller))
+    return inputs
+
+
+def _to_input(event: Event, caller: Caller) -> Input:
     """Raises NotFound for the file of a rubric that is not the caller's, and Invalid for one that is no
     text."""
     match event:
@@ -200,7 +212,7 @@ def to_input(event: Event, caller: Caller) -> Input:
                 deny_message=event.deny_message,
                 edited_input=event.x_edited_input,
             )
-            return Decided(answer, read_to=event.x_read_to or "")
+            return Decided(answer, read_to=row_of(event.x_read_to or ""))
         case CustomResultBody():
             return UserCustomToolResult(
                 custom_tool_use_id=event.custom_tool_use_id,

@@ -159,6 +159,11 @@ def wire_events_of(
     return [*shown[:-1], {**shown[-1], "x_seq": row.seq}] if shown else []
 
 
+def row_of(told: str) -> str:
+    """The id of the row that an event is told of; what comes of one row has its id and a number."""
+    return "_".join(told.split("_", 2)[:2])
+
+
 def wire_event(
     row: Event,
     *,

@@ -56,7 +56,7 @@ from .agents import ModelBody, ModelName, config_from, find_agent, find_version
 from .door import READ, WRITE, Body, Door, Shape, body_of, hold, operation
 from .environments import find_environment
 from .idempotency import once, was_sent
-from .incoming import InitialEvent, OutcomeBody, refuse_unsupported, to_input
+from .incoming import InitialEvent, OutcomeBody, refuse_unsupported, to_inputs
 from .mcptoolsets import McpServerBody, McpServers, handed
 from .metadata import Metadata, MetadataPatch, merged
 from .paging import (
@@ -311,7 +311,8 @@ class Sessions(Door):
                     if isinstance(one, MemoryStoreResourceBody)
                 ],
                 vaults=body.vault_ids,
-                messages=[to_input(event, caller) for event in body.initial_events],
+                messages=to_inputs(body.initial_events, caller, field="initial_events"),
+                called=fieldnames.EVENTS,
             )
             if isinstance(wanted, AgentWithOverrides) and wanted.mcp_servers:
                 hand_to_conversation(

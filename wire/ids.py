@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 SESSION = "sesn_"
 THREAD = "sthr_"
 OTHER, OTHER_THREAD = "session_", "sth_"
@@ -10,6 +12,16 @@ OTHER, OTHER_THREAD = "session_", "sth_"
 
 def thread_id(conversation_uid: str) -> str:
     return THREAD + conversation_uid.removeprefix(SESSION)
+
+
+_RANDOM = re.compile("[0-9a-hjkmnp-tv-z]{26}")
+
+
+def names_session(given: str) -> bool:
+    """Whether this is the id of a session and nobody's own word, be there such a one or not."""
+    if given.startswith(OTHER):
+        return _RANDOM.fullmatch(given.removeprefix(OTHER)) is not None
+    return given.startswith(SESSION)
 
 
 def session_uid(given: str) -> str:

@@ -6,9 +6,10 @@ and what a program is told when it says a thing twice.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from django.db import transaction
 from django.utils import timezone
@@ -37,6 +38,7 @@ from harness.events import (
 from harness.events import Event as EventValue
 from harness.faults import below, place
 from harness.ids import new_event_id
+from wire.fieldnames import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +74,29 @@ class Sent:
 
 
 def send_events(
-    *, actor: User, conversation: Conversation, events: Sequence[Input], key: str | None = None
+    *,
+    actor: User,
+    conversation: Conversation,
+    events: Sequence[Input],
+    key: str | None = None,
+    field: str = "events",
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Sent]:
     """Hand each of `events` to its action. A call of a conversation that this one started may be
     answered here too. `key` makes the whole idempotent.
 
     Raises what the actions raise, and Conflict for a conversation that is archived; then nothing
-    has happened.
+    has happened. What is wrong with one of them is named by its place in `field`, and by what its sender
+    calls it (`called`, as in `written`); an empty `field`: by no place.
     """
-    keys = {place: f"{key}:{place}" for place in range(len(events))} if key else {}
+    keys = {number: f"{key}:{number}" for number in range(len(events))} if key else {}
     known = Event.objects.filter(conversation=conversation, key__in=list(keys.values()))
     before = set(known.values_list("key", flat=True)) if keys else set()
     check_inputs(
-        events, actor=actor, resent={place for place, each in keys.items() if each in before}
+        events,
+        actor=actor,
+        field=field,
+        resent={number for number, each in keys.items() if each in before},
     )
     with transaction.atomic():
         held = writable_conversation(actor, conversation)
@@ -93,7 +105,11 @@ def send_events(
                 _("This conversation is archived and takes nothing more."),
                 hint=_("Begin a new one."),
             )
-        return [_send(actor, held, event, keys.get(place)) for place, event in enumerate(events)]
+        sent = []
+        for number, event in enumerate(events):
+            with written(called, at=place(field, number) if field else ""):
+                sent.append(_send(actor, held, event, keys.get(number)))
+        return sent
 
 
 def check_inputs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import Any
 
 from django.db import transaction
@@ -46,12 +47,13 @@ def begin_session(
     vaults: Sequence[str] = (),
     stores: Sequence[Wanted] = (),
     messages: Sequence[Input] = (),
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> Conversation:
     """A conversation with its cap (hundred-millionths of a US dollar), its files (id and path), the
     vaults it may draw on (ids), its memory stores and its first messages, or none of it. Whoever calls this
     within a transaction has `brought` the files before. Raises what `bring_files` and the actions for each
     of them raise, and Forbidden where `caller`, the token that asks, would have its agent ask less than
-    staff want it to by now and may not decide. None: a person herself."""
+    staff want it to by now and may not decide. None: a person herself. `called`: as for `send_events`."""
     check_inputs(messages, actor=actor, field="initial_events")
     bringing = bring_files(
         actor=actor,
@@ -84,7 +86,13 @@ def begin_session(
         if vaults:
             lend_vaults(actor=actor, conversation=conversation, vault_uids=vaults)
         if messages:
-            send_events(actor=actor, conversation=conversation, events=messages)
+            send_events(
+                actor=actor,
+                conversation=conversation,
+                events=messages,
+                field="initial_events",
+                called=called,
+            )
     return conversation
 
 

@@ -53,6 +53,7 @@ from tests.chat.drawing import before_query
 from tests.conversations.scenes import fill
 from tools_app.questions import TOOL
 from v1.door import parse
+from wire.ids import OTHER, SESSION
 
 EVENTS: TypeAdapter[Any] = TypeAdapter(Told)
 
@@ -232,10 +233,12 @@ def test_a_name_is_one_conversation_of_each_person(hers, caller_of, mallory, els
     assert len(first.uid) == len(Conversation.objects.model().uid)
 
 
-def test_anothers_id_is_not_found_and_begins_nothing(hers, caller_of, mallory, elsewhere):
+@pytest.mark.parametrize("begins", [SESSION, OTHER])
+def test_anothers_id_is_not_found_and_begins_nothing(hers, caller_of, mallory, elsewhere, begins):
     alices = find_or_begin(hers, "plans", "", "")
     with pytest.raises(NotFound):
-        find_or_begin(caller_of(mallory, elsewhere), alices.uid, "", "")
+        uid = begins + alices.uid.removeprefix(SESSION)
+        find_or_begin(caller_of(mallory, elsewhere), uid, "", "")
     assert not Conversation.objects.filter(owner=mallory).exists()
 
 
@@ -556,6 +559,29 @@ def test_what_waits_below_anothers_conversation_is_not_found(hers, below, caller
     with pytest.raises(NotFound):
         Run(hers, other, both_answered(interrupts))
     assert len(open_interrupts(parent)) == 2
+
+
+def test_what_the_conversation_refuses_is_named_as_it_was_sent(hers, below):
+    parent, _child = below
+    question, call = open_interrupts(parent)
+    answered: list[Any] = [
+        {"interruptId": question.id, "status": "cancelled"},
+        {
+            "interruptId": call.id,
+            "status": "resolved",
+            "payload": {"approved": True, "editedArgs": {}},
+        },
+    ]
+    body = {"threadId": "plans", "runId": "r", "messages": [], "resume": answered}
+    with pytest.raises(Invalid) as refused:
+        Run(hers, parent, RunInput.model_validate(body))
+    assert refused.value.field == "resume"
+    quiet = find_or_begin(hers, "other plans", "", "")
+    said = [{"id": str(number), "role": "user", "content": " "} for number in range(2)]
+    body = {"threadId": "other plans", "runId": "r", "messages": said}
+    with pytest.raises(Invalid) as refused:
+        Run(hers, quiet, RunInput.model_validate(body))
+    assert refused.value.field == "messages[1].content"
 
 
 def test_a_denial_has_no_arguments(hers, below):

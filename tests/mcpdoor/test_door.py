@@ -22,6 +22,7 @@ from accounts.models import Organisation, TokenScope, User
 from agents.models import Agent, Environment
 from conversations.models import Conversation
 from harness.agentconfig import ToolRule
+from harness.errors import Invalid
 from mcpdoor.door import MOST_BYTES, MOST_PARTS
 from mcpdoor.lookups import EVERY
 from mcpdoor.serving import server_for
@@ -172,6 +173,20 @@ def test_a_token_does_what_its_scopes_say(
     answer = with_client(token(alice, acme), asked("start_conversation", **given))
     assert answer.is_error
     assert "wait_seconds" in answer.structured_content["error"]["message"]
+
+
+def test_a_text_that_says_nothing_is_refused_by_the_name_it_was_sent_under(
+    alice: User, acme: Organisation, agent: Agent, environment: Environment
+):
+    who = Principal(alice, acme)
+    by_name = {each.name: each for each in EVERY}
+    for name, more in (("start_conversation", {}), ("continue_conversation", {"text": "Hello"})):
+        if more:
+            begun, _seconds = perform(who, by_name["start_conversation"], more)
+            more = {"conversation_id": begun["conversation_id"]}
+        with pytest.raises(Invalid) as refused:
+            perform(who, by_name[name], {**more, "text": " "})
+        assert refused.value.field == "text"
 
 
 def test_strangers_foreign_pages_and_whoever_asks_too_often_are_refused(

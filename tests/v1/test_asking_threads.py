@@ -55,6 +55,13 @@ class Program:
         told = answer.json()
         return answer.status_code, told["error"]["details"]["error_code"] if "error" in told else ""
 
+    def refused(self, call: str, **given: Any) -> str:
+        """What is wrong with a yes to the call."""
+        body = {"type": "user.tool_confirmation", "tool_use_id": call, "result": "allow", **given}
+        answer = self._client.post(self._address, {"events": [body]}, "application/json")
+        assert answer.status_code == 400, answer.content
+        return str(answer.json()["error"]["details"]["field"])
+
 
 @pytest.fixture
 def session(converse: Converse) -> Conversation:
@@ -88,17 +95,21 @@ def told_above(thread: Conversation) -> None:
     tell_asks(thread.parent_id)
 
 
-def asked_anew(asked: Approval, *, told_between: bool) -> None:
-    """As a run asks that took up the thread after its process had died under the call."""
-    thread = asked.conversation
+def asked_again(asked: Approval) -> None:
+    """As a run asks that took up a conversation after its process had died under the call."""
     request = ApprovalRequested(
         tool_use_id=asked.call_uid, reason="It takes more now.", terms=AskTerms(effect="workspace")
     )
     rest = SessionStatusIdle(stop_reason=RequiresAction(event_ids=(asked.call_uid,)))
+    append(asked.conversation_id, [Entry.of(request), Entry.of(rest)])
+
+
+def asked_anew(asked: Approval, *, told_between: bool) -> None:
+    thread = asked.conversation
     append(thread.pk, [Entry.of(SessionStatusRunning())])
     if told_between:
         told_above(thread)
-    append(thread.pk, [Entry.of(request), Entry.of(rest)])
+    asked_again(asked)
     told_above(thread)
 
 
@@ -132,6 +143,30 @@ def test_a_yes_to_the_call_of_a_thread_answers_the_question_that_was_read_and_no
     assert confirmed(asked) == []
     assert program.answer(asked.call_uid, "allow", rests(program)[-1]["x_read_to"])[0] == 200
     assert confirmed(asked) == ["allow"]
+
+
+def test_what_was_read_last_of_a_session_says_up_to_where_it_was_read(
+    program: Program, session: Conversation, thread: Conversation
+) -> None:
+    """Also where that tells of its threads: of one row of the log there may be several events."""
+    asked = asks(session)
+    asked_again(asked)
+    asks(thread)
+    told_above(thread)
+    last = program.told()[-1]["id"]
+    assert program.answer(asked.call_uid, "allow", last) == (200, "")
+    assert confirmed(asked) == ["allow"]
+
+
+def test_what_is_no_event_or_no_fit_input_is_named_as_it_was_sent(
+    program: Program, session: Conversation
+) -> None:
+    asked = asks(session)
+    asked_again(asked)
+    assert program.refused(asked.call_uid, x_read_to="sevt_nothing") == "events[0].x_read_to"
+    unfit = {"path": 7}
+    assert program.refused(asked.call_uid, x_edited_input=unfit) == "events[0].x_edited_input"
+    assert confirmed(asked) == []
 
 
 def test_a_call_is_denied_whatever_was_read(program: Program, thread: Conversation) -> None:

@@ -13,7 +13,7 @@ from django.test import Client
 
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
-from agents.actions.agents import create_agent
+from agents.actions.agents import archive_agent, create_agent
 from conversations.log import append
 from harness.agentconfig import AgentConfig
 from harness.content import Text
@@ -27,6 +27,7 @@ from tests.patience import PATIENCE
 from tests.skills_app.conftest import released  # noqa: F401 - a fixture
 from tools_app.media import TEXT_CHARACTERS
 from v1.agents import AgentUpdate
+from v1.deployments import DeploymentUpdate
 from v1.stream import _frame, _Previews
 from v1.streams import _after
 
@@ -194,6 +195,76 @@ def test_a_refusal_names_the_place_in_a_list_as_it_is_written(
     body = {"agent": make_agent("one").uid, "environment_id": environment.uid}
     answer = post(program, "/v1/sessions", body | more)
     assert answer.json()["error"]["details"]["field"] == field
+
+
+@pytest.mark.django_db
+def test_what_is_wrong_with_one_of_several_events_is_named_where_it_stands(program, converse):
+    conversation, _script = converse()
+    said = [{"type": "text", "text": text} for text in ("Hello", " ")]
+    events = [{"type": "user.message", "content": [text]} for text in said]
+    outcome = {"type": "user.define_outcome", "description": "D", "max_iterations": 1}
+    outcome |= {"rubric": {"type": "text", "content": "- One"}}
+    allowed = {"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow"}
+    address = f"/v1/sessions/{conversation.uid}/events"
+    tried = {
+        "events[1].content": events,
+        "events[1].x_checks": [events[0], outcome | {"x_checks": [{"run": "a", "criterion": 2}]}],
+        "events[1].deny_message": [events[0], allowed | {"deny_message": "No."}],
+    }
+    for field, sent in tried.items():
+        answer = post(program, address, {"events": sent})
+        assert answer.status_code == 400, answer.content
+        assert answer.json()["error"]["details"]["field"] == field
+    body = {"agent": conversation.agent_version.agent.uid, "initial_events": events}
+    answer = post(program, "/v1/sessions", body | {"environment_id": conversation.environment.uid})
+    assert answer.json()["error"]["details"]["field"] == "initial_events[1].content"
+
+
+@pytest.mark.django_db
+def test_a_deployment_that_is_written_back_as_it_was_read_stays_as_it_is(
+    program, make_agent, environment
+):
+    source = {"type": "text", "media_type": "text/plain", "data": "To be read."}
+    content = [{"type": "text", "text": "Read."}, {"type": "document", "source": source}]
+    order = {
+        "name": "D",
+        "agent": make_agent("one").uid,
+        "environment_id": environment.uid,
+        "initial_events": [{"type": "user.message", "content": content}],
+    }
+    made = post(program, "/v1/deployments", order).json()
+    sent = {name: made[name] for name in DeploymentUpdate.model_fields if name != "schedule"}
+    answer = post(program, f"/v1/deployments/{made['id']}", sent)
+    assert answer.status_code == 200, answer.content
+    assert answer.json() | {"updated_at": ""} == made | {"updated_at": ""}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("form", ["coordinator", "multiagent_20261001"])
+def test_a_member_that_is_written_beside_others_leaves_those_as_they_are(
+    program, alice, acme, make_agent, form
+):
+    """What a page calls them, which of them is the agent itself, and who is offered no more."""
+    old, new = make_agent("old"), make_agent("new")
+    members = [{"agent": "self", "name": "twin"}, {"agent": old.uid, "name": "elder"}]
+    roster = {"only": True, "agents": members, "form": form}
+    agent = create_agent(
+        actor=alice,
+        organisation=acme,
+        name="One",
+        description="",
+        config=AgentConfig.model_validate({"provider": "demo", "roster": roster}),
+    )
+    archive_agent(actor=alice, agent=old)
+    body = program.get(f"/v1/agents/{agent.uid}").json()["multiagent"]
+    held = body["agents"] if form == "coordinator" else body["subagents"]["predefined_agents"]
+    held.append({"type": "agent", "id": new.uid})
+    answer = post(program, f"/v1/agents/{agent.uid}", {"multiagent": body})
+    assert answer.status_code == 200, answer.content
+    agent.refresh_from_db()
+    assert agent.current is not None
+    named = [(each.agent, each.name) for each in agent.current.config.roster.agents]
+    assert named == [("self", "twin"), (old.uid, "elder"), (new.uid, "new")]
 
 
 ENDS_OF_TIME = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z"]
