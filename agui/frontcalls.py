@@ -49,7 +49,7 @@ def results_of(
     """
     uids = [each.tool_call_id for each in given]
     if len(set(uids)) != len(uids):
-        raise Invalid(_("A call is answered twice."), field="messages")
+        raise Invalid(_("A call is answered twice."), field="messages", hint=_("Name each once."))
     calls = {row.uid: row for row in Event.objects.filter(conversation=conversation, uid__in=uids)}
     done = answered(conversation, uids)
     results = []

@@ -203,7 +203,9 @@ def inputs_of(
     """
     given = [answer.interrupt_id for answer in answers]
     if len(set(given)) != len(given):
-        raise Invalid(_("An interrupt is answered twice."), field="resume")
+        raise Invalid(
+            _("An interrupt is answered twice."), field="resume", hint=_("Name each once.")
+        )
     open_ids = {interrupt.id for interrupt in still_open}
     missing = [interrupt.id for interrupt in still_open if interrupt.id not in given]
     if missing and open_ids.intersection(given):

@@ -238,7 +238,10 @@ def _plan(frame: PlanApproval, actor: User, conversation: Conversation) -> list[
     with transaction.atomic():
         rest = _last_rest(conversation)
         if rest is None or (frame.request_id is not None and rest.uid != frame.request_id):
-            raise Conflict(_("No such plan waits for an answer."))
+            raise Conflict(
+                _("No such plan waits for an answer."),
+                hint=_("Wait for `plan_ready`, or send a message."),
+            )
         waiting = [
             call
             for call in _asked(conversation, rest.uid)

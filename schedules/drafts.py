@@ -302,6 +302,7 @@ def _check_things(draft: Draft, actor: User, organisation: Organisation) -> None
         raise Invalid(
             _("Name each vault once, and %(most)d at most.") % {"most": MOST_LENT},
             field="vault_ids",
+            hint=_("Name each once."),
         )
     hers = Vault.objects.visible_to(actor).filter(organisation=organisation, archived_at=None)
     vaults = set(hers.filter(uid__in=draft.vaults).values_list("uid", flat=True))

@@ -39,6 +39,7 @@ def once(request: Request, caller: Caller, act: Callable[[], dict[str, Any]]) ->
         raise Invalid(
             _("The key has 1 to %(limit)d printable ASCII characters.") % {"limit": KEY_LIMIT},
             field=HEADER,
+            hint=_("Use a new key for each request."),
         )
     digest = _digest(request)
     mine = {"organisation": caller.organisation, "user": caller.user, "key": key}

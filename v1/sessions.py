@@ -378,7 +378,9 @@ class OneSession(Door):
         body = body_of(request, SessionUpdate)
         row = find_session(self.caller, uid)
         if row.archived_at is not None:
-            raise Conflict(_("This session is archived and changes no more."))
+            raise Conflict(
+                _("This session is archived and changes no more."), hint=_("Begin a new one.")
+            )
         actor = self.caller.user
         given = body.agent.given("tools", "mcp_servers") if body.agent is not None else {}
         servers = given.get("mcp_servers")

@@ -98,6 +98,7 @@ def checked(
             _("The key is empty, has more than %(limit)d characters, or some that do not print.")
             % {"limit": KEY_LIMIT},
             field="key",
+            hint=_("Leave it out."),
         )
     chosen = (
         None

@@ -274,6 +274,7 @@ def checked_model(model: str) -> str:
             _("The name of the model has more than %(limit)d characters, or odd ones.")
             % {"limit": MODEL_LIMIT},
             field="model",
+            hint=_("Leave it out."),
         )
     return model
 

@@ -82,6 +82,7 @@ def post_message(
             _("The key is empty, has more than %(limit)d characters, or some that do not print.")
             % {"limit": KEY_LIMIT},
             field="key",
+            hint=_("Leave it out."),
         )
     if attachments or files:
         before = SENT_BEFORE.first(conversation=conversation.pk, key=key) if key else None

@@ -14,6 +14,7 @@ from django.test import Client
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
 from agents.actions.agents import archive_agent, create_agent
+from conversations.actions.conversations import archive_conversation
 from conversations.log import append
 from harness.agentconfig import AgentConfig
 from harness.content import Text
@@ -218,6 +219,30 @@ def test_what_is_wrong_with_one_of_several_events_is_named_where_it_stands(progr
     body = {"agent": conversation.agent_version.agent.uid, "initial_events": events}
     answer = post(program, "/v1/sessions", body | {"environment_id": conversation.environment.uid})
     assert answer.json()["error"]["details"]["field"] == "initial_events[1].content"
+
+
+@pytest.mark.django_db
+def test_what_an_action_refuses_comes_with_what_to_do(program, alice, converse):
+    conversation, _script = converse()
+    session = f"/v1/sessions/{conversation.uid}"
+    odd = {"act": "regenerate", "event_id": "sevt_1", "model": "a\x01b"}
+    said = {"type": "user.message", "content": [{"type": "text", "text": "Hello"}]}
+    order = {
+        "name": "D",
+        "agent": conversation.agent_version.agent.uid,
+        "environment_id": conversation.environment.uid,
+        "initial_events": [said],
+        "vault_ids": ["vlt_1", "vlt_1"],
+    }
+    answers = [
+        post(program, f"{session}/events", {"events": [said]}, **{"Idempotency-Key": "k" * 201}),
+        post(program, f"{session}/x_branch", odd),
+        post(program, "/v1/deployments", order),
+    ]
+    archive_conversation(actor=alice, conversation=conversation, archived=True)
+    answers.append(post(program, session, {"title": "Anew"}))
+    assert [answer.status_code for answer in answers] == [400, 400, 400, 409]
+    assert all(answer.json()["error"]["details"].get("hint") for answer in answers)
 
 
 @pytest.mark.django_db
