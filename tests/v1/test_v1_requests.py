@@ -14,6 +14,7 @@ from django.test import Client
 from accounts.actions.tokens import create_token
 from accounts.models import TokenScope
 from agents.actions.agents import archive_agent, create_agent
+from agents.models import Agent
 from conversations.actions.conversations import archive_conversation
 from conversations.log import append
 from harness.agentconfig import AgentConfig
@@ -267,19 +268,19 @@ def test_a_deployment_that_is_written_back_as_it_was_read_stays_as_it_is(
 @pytest.mark.django_db
 @pytest.mark.parametrize("form", ["coordinator", "multiagent_20261001"])
 def test_a_member_that_is_written_beside_others_leaves_those_as_they_are(
-    program, alice, acme, make_agent, form
+    program, alice, acme, form
 ):
     """What a page calls them, which of them is the agent itself, and who is offered no more."""
-    old, new = make_agent("old"), make_agent("new")
+
+    def made(name: str, **config: Any) -> Agent:
+        described = AgentConfig.model_validate({"provider": "demo", **config})
+        return create_agent(
+            actor=alice, organisation=acme, name=name, description="", config=described
+        )
+
+    old, new = made("old"), made("new")
     members = [{"agent": "self", "name": "twin"}, {"agent": old.uid, "name": "elder"}]
-    roster = {"only": True, "agents": members, "form": form}
-    agent = create_agent(
-        actor=alice,
-        organisation=acme,
-        name="One",
-        description="",
-        config=AgentConfig.model_validate({"provider": "demo", "roster": roster}),
-    )
+    agent = made("One", roster={"only": True, "agents": members, "form": form})
     archive_agent(actor=alice, agent=old)
     body = program.get(f"/v1/agents/{agent.uid}").json()["multiagent"]
     held = body["agents"] if form == "coordinator" else body["subagents"]["predefined_agents"]
