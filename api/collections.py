@@ -26,6 +26,7 @@ from documents.searching import search_passages
 from harness.errors import Invalid, NotFound
 from memory.embedding.asking import look_up
 from memory.embedding.paying import Payer
+from wire.fieldnames import written
 
 from .base import ApiView
 from .bodies import read_body
@@ -222,12 +223,13 @@ class DocumentsView(CollectionView):
         if address := given.get("address"):
             made = add_address(actor=self.actor, collection=collection, address=address)
         else:
-            made = add_document(
-                actor=self.actor,
-                collection=collection,
-                name=given.get("name", ""),
-                data=_bytes(given.get("content_base64", "")),
-            )
+            with written({"data": "content_base64"}):
+                made = add_document(
+                    actor=self.actor,
+                    collection=collection,
+                    name=given.get("name", ""),
+                    data=_bytes(given.get("content_base64", "")),
+                )
         return Response(_document_row(made), status=201)
 
 

@@ -22,6 +22,7 @@ from harness.errors import AgentError, NotFound
 from memory.embedding.asking import look_up
 from memory.embedding.paying import Payer
 from memory.retrieval.words import as_said
+from wire.fieldnames import written
 
 from .access import may_write
 from .actions import collections, documents
@@ -68,11 +69,12 @@ def show_collection(request: SignedInRequest, uid: str) -> HttpResponse:
         return _show(request, collection, files=form, status=422)
     added = 0
     try:
-        for file in form.cleaned_data["uploads"]:
-            documents.add_document(
-                actor=request.user, collection=collection, name=file.name, data=file.read()
-            )
-            added += 1
+        with written({"name": "uploads", "data": "uploads"}):
+            for file in form.cleaned_data["uploads"]:
+                documents.add_document(
+                    actor=request.user, collection=collection, name=file.name, data=file.read()
+                )
+                added += 1
     except AgentError as error:
         return _show(request, collection, files=form, status=refuse(form, error))
     told = ngettext(

@@ -28,17 +28,17 @@ State = Document.State
 def add_document(*, actor: User, collection: Collection, name: str, data: bytes) -> Document:
     """One of that name is replaced: it is found as it was until the new one is read. The same once more
     changes nothing. Raises NotFound, Forbidden, Invalid, TooLarge, LimitReached."""
-    name = check_name(PurePosixPath(name.replace("\\", "/")).name, field="uploads")
+    name = check_name(PurePosixPath(name.replace("\\", "/")).name)
     most = settings.AGENTSITE_DOCUMENT_BYTES
     if len(data) > most:
         raise TooLarge(
             _("%(name)s has more than %(most)d MB.") % {"name": name, "most": most // 1024 // 1024},
-            field="uploads",
+            field="data",
             hint=_("Add the part that matters."),
         )
     if not data:
         raise Invalid(
-            _("%(name)s is empty.") % {"name": name}, field="uploads", hint=_("Choose another one.")
+            _("%(name)s is empty.") % {"name": name}, field="data", hint=_("Choose another one.")
         )
     with transaction.atomic():
         held = held_collection(actor, collection)

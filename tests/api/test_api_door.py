@@ -175,6 +175,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("schedules", {**SCHEDULE, "text": "{{ nothing.known }}"}, "text"),
     ("memories", {"text": SECRET}, "text"),
     ("folders", {"name": "Tax", "default_agent_id": "Nobody"}, "default_agent_id"),
+    ("collections/{papers}/documents", {"name": "a.txt", "content_base64": ""}, "content_base64"),
+    ("collections/{papers}/documents", {"name": " \n", "content_base64": "YQ=="}, "name"),
     ("conversations/{uid}/shares", {"user_id": "user_nobody", "role": "viewer"}, "user_id"),
 ]
 
@@ -186,9 +188,9 @@ def test_what_an_action_refuses_is_named_as_it_was_sent(
     shown = {"x-api-key": token}
     uid = begin(client, headers=shown).json()["conversation_id"]
     body = {**body, **({"environment": environment.uid} if "environment" in body else {})}
-    answer = client.post(
-        f"/api/{address.format(uid=uid)}", body, content_type="application/json", headers=shown
-    )
+    sent: dict[str, Any] = {"content_type": "application/json", "headers": shown}
+    papers = client.post("/api/collections", {"name": "Papers"}, **sent).json()["id"]
+    answer = client.post(f"/api/{address.format(uid=uid, papers=papers)}", body, **sent)
     assert answer.status_code == 422, answer.content
     assert answer.json()["error"]["field"] == field
 
