@@ -23,6 +23,7 @@ from harness.history import History
 from harness.kit import Kit
 from harness.policy import Situation, Verdict
 from tools_app.catalogue import describe
+from wire.fieldnames import written
 
 from .base import ApiView
 from .bodies import read_body
@@ -117,11 +118,14 @@ class ToolsView(ApiView):
             conversation = self.find_conversation(uid)
             return telling_kit(conversation), conversation.features
         actor, organisation = self.actor, self.organisation
-        agent = (
-            default_agent(actor, organisation)
-            if wanted is None
-            else find_agent(actor=actor, organisation=organisation, wanted=wanted.replace("\0", ""))
-        )
+        with written({"agent": "preset"}):
+            agent = (
+                default_agent(actor, organisation)
+                if wanted is None
+                else find_agent(
+                    actor=actor, organisation=organisation, wanted=wanted.replace("\0", "")
+                )
+            )
         assert agent.current is not None, "on_offer() promises it"  # noqa: S101
         config = agent.current.config
         rules = rules_of_new(organisation.pk, agent.pk, actor.pk)
@@ -184,11 +188,8 @@ class DefaultsView(ApiView):
         given = read_body(NewDefaults, request.data)
         named: Any = {"actor": self.actor, "organisation": self.organisation}
         preset, environment = given.get("preset"), given.get("environment")
-        try:
+        with written({"agent": "preset"}):
             agent = find_agent(**named, wanted=preset) if preset else None
-        except Invalid as problem:
-            problem.field = "preset"
-            raise
         place = find_environment(**named, wanted=environment) if environment else None
         if given.get("for") == "organisation":
             set_shared_defaults(**named, agent=agent, environment=place)

@@ -20,7 +20,9 @@ from comparisons.actions.comparisons import (
 from comparisons.models import Comparison
 from comparisons.showing import as_json
 from conversations.actions.conversations import find_agent, find_environment
+from harness.faults import place
 from pipelines.access import find_pipeline
+from wire.fieldnames import written
 
 from .base import ApiView
 from .bodies import read_body
@@ -138,10 +140,10 @@ class ComparisonsView(ComparisonView):
         given = read_body(NewComparison, request.data)
         actor, here = self.actor, self.organisation
         pipelines = [find_pipeline(actor, here, each) for each in given.get("pipelines", [])]
-        agents = [
-            find_agent(actor=actor, organisation=here, wanted=each)
-            for each in given.get("agents", [])
-        ]
+        agents = []
+        for number, each in enumerate(given.get("agents", [])):
+            with written({"agent": place("agents", number)}):
+                agents.append(find_agent(actor=actor, organisation=here, wanted=each))
         wanted, environment = given.get("environment", ""), None
         if wanted:
             environment = find_environment(actor=actor, organisation=here, wanted=wanted)

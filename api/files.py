@@ -207,7 +207,8 @@ def allowed_path(path: str) -> None:
     except Invalid as problem:
         if "\0" in path:
             raise
-        raise Forbidden(problem.message, hint=problem.hint) from None
+        hint = problem.hint or _("Choose another name.")
+        raise Forbidden(problem.message, hint=hint) from None
     if not is_shown("/".join(parts)):
         raise Forbidden(
             _("This path is reserved: it belongs to the system."), hint=_("Choose another name.")

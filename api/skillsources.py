@@ -18,6 +18,7 @@ from skills_app.actions.sources import (
 )
 from skills_app.looking import fetch_offer
 from skills_app.models import SkillSource, SourceOffer
+from wire.fieldnames import written
 
 from .base import ApiView
 from .bodies import read_body
@@ -135,9 +136,10 @@ class SkillSourcesView(SkillSourceView):
     def post(self, request: Any) -> Response:
         given = dict(read_body(NewSkillSource, request.data))
         whole = given.pop("scope") == SERVER
-        made = add_source(
-            actor=self.actor, organisation=None if whole else self.organisation, **given
-        )
+        with written({"source": "address"}):
+            made = add_source(
+                actor=self.actor, organisation=None if whole else self.organisation, **given
+            )
         return Response(_row(made))
 
 

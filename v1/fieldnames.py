@@ -10,7 +10,10 @@ SESSION = {
     "features": "x_features",
     "content": "initial_events",
     "path": "resources",
+    "name": "resources",
     "file": "resources",
+    "files": "resources",
+    "limit": "budget.max_list_cost",
     **{ours: f"agent.{theirs}" for ours, theirs in AGENT.items()},
     "tools": "agent.tools",
     "model": "agent.model",
@@ -23,6 +26,7 @@ EVENTS = {
 }
 DEPLOYMENT = {
     **SESSION,
+    "name": "name",
     "dates": "x_dates",
     "missed": "x_missed",
     "most_missed": "x_most_missed",
@@ -31,8 +35,8 @@ DEPLOYMENT = {
     "failures_to_pause": "x_failures_to_pause",
     "idle_to_pause": "x_idle_to_pause",
     "approvers": "x_approver_ids",
-    "limit": "budget.max_list_cost",
 }
+RESOURCE = {"path": "mount_path", "name": "mount_path", "file": "file_id", "files": "file_id"}
 CREDENTIAL = {
     "mcp_server_url": "auth.mcp_server_url",
     "expires_at": "auth.expires_at",

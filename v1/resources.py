@@ -15,8 +15,10 @@ from harness.errors import NotFound
 from programs.actions.resources import add_resource, remove_resource
 from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted
 from recall.models import Access, AttachedStore
+from wire.fieldnames import written
 
 from .door import READ, WRITE, Body, Door, Shape, body_of, operation
+from .fieldnames import RESOURCE
 from .paging import ASC, page_of, paging
 from .snapshots import MOUNT, FileResourceShape, ResourceShape, resource_shapes, store_shapes
 
@@ -105,12 +107,13 @@ class Resources(Door):
     def post(self, request: Request, uid: str) -> Response:
         conversation = session_of(self.caller, uid)
         body = body_of(request, FileResourceBody)
-        row = add_resource(
-            actor=self.caller.user,
-            conversation=conversation,
-            file_uid=body.file_id,
-            path=body.path,
-        )
+        with written(RESOURCE):
+            row = add_resource(
+                actor=self.caller.user,
+                conversation=conversation,
+                file_uid=body.file_id,
+                path=body.path,
+            )
         return Response(_shown(row))
 
 

@@ -289,7 +289,8 @@ class Sessions(Door):
         if isinstance(wanted, AgentWithOverrides):
             base = find_version(caller, agent, version) if version else agent.current
             assert base is not None  # noqa: S101 - selected so
-            overrides = overrides_from(wanted, base.config)
+            with written({}, at="agent"):
+                overrides = overrides_from(wanted, base.config)
         with written(fieldnames.SESSION):
             conversation = begin_session(
                 caller=caller,
@@ -397,38 +398,45 @@ class OneSession(Door):
                 note_conversation(
                     actor=actor, conversation=row, metadata=merged(row.metadata, body.metadata)
                 )
-            if "mcp_servers" in given and "tools" not in given:
-                # They have to fit the toolsets that the session has.
-                config_from({"mcp_servers": servers}, before=row.config)
-            if "tools" in given:
-                base = row.agent_version.config
-                overrides = toolsets.narrowed(
-                    given["tools"] or (),
-                    base,
-                    now=row.config,
-                    servers=(servers or ()) if "mcp_servers" in given else None,
-                )
-                later = map(ToolRule.model_validate, overrides["tools"])
-                if asks_less(row.config.tools, later):
-                    require_decider(self.caller)
-                row = change_tools(actor=actor, conversation=row, overrides=overrides)
             if given:
-                if servers and "tools" not in given:
-                    require_rest(row)
-                hand_to_conversation(
-                    actor=actor,
-                    conversation=row,
-                    servers=handed(servers),
-                    uses=[use.name for use in row.config.mcp_servers],
-                    looked=looked,
-                )
+                with written(fieldnames.AGENT, at="agent"):
+                    self._change_agent(row, given, looked)
             if "budget" in body.model_fields_set:
-                cap_session(
-                    actor=actor,
-                    conversation=row,
-                    limit=body.budget.units if body.budget else None,
-                )
+                with written(fieldnames.SESSION):
+                    cap_session(
+                        actor=actor,
+                        conversation=row,
+                        limit=body.budget.units if body.budget else None,
+                    )
         return Response(session_shape(find_session(self.caller, uid), self.caller.user))
+
+    def _change_agent(
+        self, row: Conversation, given: Mapping[str, Any], looked: Mapping[str, Looked]
+    ) -> None:
+        actor, servers = self.caller.user, given.get("mcp_servers")
+        if "mcp_servers" in given and "tools" not in given:
+            # They have to fit the toolsets that the session has.
+            config_from({"mcp_servers": servers}, before=row.config)
+        if "tools" in given:
+            overrides = toolsets.narrowed(
+                given["tools"] or (),
+                row.agent_version.config,
+                now=row.config,
+                servers=(servers or ()) if "mcp_servers" in given else None,
+            )
+            later = map(ToolRule.model_validate, overrides["tools"])
+            if asks_less(row.config.tools, later):
+                require_decider(self.caller)
+            row = change_tools(actor=actor, conversation=row, overrides=overrides)
+        elif servers:
+            require_rest(row)
+        hand_to_conversation(
+            actor=actor,
+            conversation=row,
+            servers=handed(servers),
+            uses=[use.name for use in row.config.mcp_servers],
+            looked=looked,
+        )
 
     def _look_ahead(self, row: Conversation, servers: Sequence[McpServerBody]) -> dict[str, Looked]:
         there = set(McpServer.objects.filter(conversation=row).values_list("name", "url"))

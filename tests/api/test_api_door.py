@@ -174,6 +174,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("schedules", {**SCHEDULE, "outcome": UNREACHABLE}, "outcome"),
     ("schedules", {**SCHEDULE, "text": "{{ nothing.known }}"}, "text"),
     ("memories", {"text": SECRET}, "text"),
+    ("skills/sources", {"kind": "server", "address": "nowhere"}, "address"),
+    ("comparisons", {"question": "Q", "agents": ["Coding", "Nobody"]}, "agents[1]"),
     ("folders", {"name": "Tax", "default_agent_id": "Nobody"}, "default_agent_id"),
     ("collections/{papers}/documents", {"name": "a.txt", "content_base64": ""}, "content_base64"),
     ("collections/{papers}/documents", {"name": " \n", "content_base64": "YQ=="}, "name"),
@@ -205,3 +207,18 @@ def test_no_part_of_an_upload_is_passed_over(client, agent, token, other):
     assert (answer.status_code, answer.json()["error"]["field"]) == (422, "subdir")
     listed = client.get(f"/api/workspace/files?conversation_id={uid}", headers=shown)
     assert listed.json() == []
+
+
+def test_a_path_that_cannot_be_is_refused_with_what_to_do(client, agent, token):
+    shown = {"x-api-key": token}
+    uid = begin(client, headers=shown).json()["conversation_id"]
+    answer = client.get(f"/api/files/{uid}/{'a' * 3_000}", headers=shown)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["hint"]
+
+
+def test_tools_of_a_preset_that_is_none_are_refused_by_the_name_it_was_sent_under(
+    client, agent, token
+):
+    answer = client.get("/api/tools?preset=Nobody", headers={"x-api-key": token})
+    assert (answer.status_code, answer.json()["error"]["field"]) == (422, "preset")

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connections
 from django.http import HttpRequest
 from django.test import Client
@@ -197,6 +198,53 @@ def test_a_refusal_names_the_place_in_a_list_as_it_is_written(
     body = {"agent": make_agent("one").uid, "environment_id": environment.uid}
     answer = post(program, "/v1/sessions", body | more)
     assert answer.json()["error"]["details"]["field"] == field
+
+
+ODD_TOOL = {
+    "type": "custom",
+    "name": "a b",
+    "description": "D",
+    "input_schema": {"type": "object"},
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("odd", "field"),
+    [
+        ({"tools": [ODD_TOOL]}, "agent.tools[0].name"),
+        ({"mcp_servers": [{"type": "url", "name": "No", "url": "x"}]}, "agent.mcp_servers"),
+    ],
+)
+def test_what_is_wrong_with_the_agent_of_a_session_is_named_below_it(
+    program, make_agent, environment, odd, field
+):
+    wanted = {"type": "agent_with_overrides", "id": make_agent("one").uid}
+    body = {"environment_id": environment.uid}
+    session = post(program, "/v1/sessions", {**body, "agent": wanted["id"]}).json()["id"]
+    for address, sent in (
+        ("/v1/sessions", {**body, "agent": {**wanted, **odd}}),
+        (f"/v1/sessions/{session}", {"agent": odd}),
+    ):
+        answer = post(program, address, sent)
+        assert answer.json()["error"]["details"]["field"] == field, answer.content
+
+
+@pytest.mark.django_db
+def test_a_path_that_names_no_file_is_refused_by_the_name_it_was_sent_under(
+    program, make_agent, environment
+):
+    data = SimpleUploadedFile("a.txt", b"a")
+    file = {"type": "file", "file_id": program.post("/v1/files", {"file": data}).json()["id"]}
+    body = {"agent": make_agent("one").uid, "environment_id": environment.uid}
+    session = post(program, "/v1/sessions", body).json()["id"]
+    odd = {**file, "mount_path": "/mnt/session/a/"}
+    for address, sent, field in (
+        ("/v1/sessions", {**body, "resources": [odd]}, "resources"),
+        (f"/v1/sessions/{session}/resources", odd, "mount_path"),
+    ):
+        answer = post(program, address, sent)
+        assert answer.json()["error"]["details"]["field"] == field, answer.content
 
 
 @pytest.mark.django_db
