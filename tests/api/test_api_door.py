@@ -177,8 +177,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("skills/sources", {"kind": "server", "address": "nowhere"}, "address"),
     ("comparisons", {"question": "Q", "agents": ["Coding", "Nobody"]}, "agents[1]"),
     ("folders", {"name": "Tax", "default_agent_id": "Nobody"}, "default_agent_id"),
-    ("collections/{papers}/documents", {"name": "a.txt", "content_base64": ""}, "content_base64"),
-    ("collections/{papers}/documents", {"name": " \n", "content_base64": "YQ=="}, "name"),
+    ("collections/{papers}/documents", {"name": "a.txt"}, "content_base64"),
+    ("collections/{papers}/documents", {"name": "/", "content_base64": "YQ=="}, "name"),
     ("conversations/{uid}/shares", {"user_id": "user_nobody", "role": "viewer"}, "user_id"),
 ]
 
