@@ -26,7 +26,6 @@ OF_OURS = {
     "v1/deployments.py": "the same",
     "schedules/drafts.py": "the same",
     "schedules/models/order.py": "the same",
-    "tools_app/workspace.py": "of a file, by the kernel",
     "conversations/log.py": "of an entry, by our clock",
     "subagents/repeated.py": "the same",
     "accounts/api/throttling.py": "by our clock",
