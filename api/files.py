@@ -25,7 +25,7 @@ from harness.errors import Forbidden, Invalid, NotFound
 from harness.refusals import not_among
 from tools_app.confinement import parse_path
 from tools_app.workspace import Entry, Workspace, workspace_for
-from v1.uploadforms import check_form
+from wire.uploadforms import check_form
 from wire.uploads import LimitedUploadHandler
 
 from .base import ApiView

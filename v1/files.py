@@ -28,11 +28,11 @@ from programs.actions.outputs import (
     outputs_of,
 )
 from reading.digits import number_of
+from wire.uploadforms import check_form
 
 from .door import READ, WRITE, Door, Shape, operation
 from .paging import describe, page_of, paging, parameter, values
 from .resources import session_of
-from .uploadforms import check_form
 
 MOST, MOST_IDS = 1000, 100
 SHORTEST, LONGEST = 3_600, 7_776_000

@@ -15,8 +15,7 @@ from rest_framework.request import Request
 
 from harness.errors import Invalid, TooLarge
 from skills_app.packing import below_its_folder, unpack
-
-from .uploadforms import check_form
+from wire.uploadforms import check_form
 
 NAMES = ("files", "files[]")
 """Clients spell a list of files either way."""
