@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q, QuerySet, Sum
 from django.utils import timezone
 
 from accounts.models import User
 from conversations.models import Conversation
 from jobs.dispatch import dispatch
 
-from .applying import applying_to
 from .models import Budget, BudgetPeriod, BudgetStop
 from .periods import locked
 
@@ -59,7 +58,8 @@ def note(conversation_id: int, refused_in: BudgetPeriod, *, needed: int | None) 
                 "released_by": None,
             },
         )
-    _pass_on_elsewhere(conversation_id, period)
+        # It may have been let go on for room in another budget, of which it takes none.
+        _resume_soon()
 
 
 def forget(conversation: Conversation) -> None:
@@ -99,32 +99,25 @@ def release_for_room(rooms: Mapping[int, int]) -> None:
     _release(chosen)
 
 
-def pass_on(conversation: Conversation) -> None:
-    """Take its stop away, and let others go on in the room that it was to take and does not. The conversation
-    is locked."""
-    stop = BudgetStop.objects.released().filter(conversation=conversation).first()
-    if stop is None:
-        return
-    stop.delete()
-    period = locked(Q(pk=stop.period_id)).first()
-    if period is not None:
-        release_for_room({period.pk: period.room})
+def take_away(conversation: Conversation) -> None:
+    """It does not wait for room any more; what it was to take is the next ones'."""
+    forget(conversation)
+    _resume_soon()
 
 
-def _pass_on_elsewhere(conversation_id: int, refused_in: BudgetPeriod) -> None:
-    """It may have been let go on for room in another budget, of which it takes none."""
-    conversation = Conversation.objects.filter(pk=conversation_id).select_related("owner").first()
-    if conversation is None:
-        return
-    _payer, budgets = applying_to(conversation, server_keys=True)
-    others = BudgetPeriod.objects.filter(budget__in=budgets).exclude(pk=refused_in.pk)
-    room = F("limit") - F("spent") - F("reserved")
-    waited_for = others.filter(stops__released_at=None, stops__needed__lte=room).distinct()
-    for pk in waited_for.order_by("pk").values_list("pk", flat=True):
+def pass_on_room() -> None:
+    """Let others go on in room that somebody was let go on for and did not take: its run broke before it
+    asked a model, or its person has left, or it is deleted. Nobody else hears of that."""
+    room = F("period__limit") - F("period__spent") - F("period__reserved")
+    fitting = BudgetStop.objects.held().filter(needed__lte=room)
+    fitting = fitting.exclude(period__budget__period=Budget.Period.RUN).order_by("period")
+    for pk in fitting.values_list("period", flat=True).distinct():
         with transaction.atomic():
             period = locked(Q(pk=pk)).first()
             if period is not None:
-                release_for_room({period.pk: period.room})
+                promised = BudgetStop.objects.released().filter(period=pk)
+                taken: int = promised.aggregate(all=Sum("needed", default=0))["all"]
+                release_for_room({pk: period.room - taken})
 
 
 def _untouched(stops: QuerySet[BudgetStop]) -> QuerySet[BudgetStop]:

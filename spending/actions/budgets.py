@@ -16,8 +16,9 @@ from accounts.models import Membership, Organisation, User
 from accounts.permissions import may_manage
 from accounts.staff import has_staff_permission
 from audit import record as audit
+from conversations.branches import counting
 from conversations.log import append
-from conversations.models import Conversation, Event
+from conversations.models import Conversation
 from conversations.wakes import wake
 from harness.errors import Forbidden, Invalid, NotFound
 from harness.events import RetryRequested, SessionStatusIdle
@@ -157,6 +158,7 @@ def resume_stopped() -> None:
 
     One transaction each, so that none waits for another's; what is left over is the next job's.
     """
+    budgetstops.pass_on_room()
     released = BudgetStop.objects.released().filter(
         conversation__status__in=[Conversation.Status.IDLE, Conversation.Status.TERMINATED]
     )
@@ -194,7 +196,7 @@ def _resume(found: tuple[int, int]) -> None:
         if held is None or stop is None or held.is_running:
             return
         if not _rests_at_budget(held):
-            budgetstops.pass_on(held)
+            budgetstops.take_away(held)
         else:
             stop.delete()
             append(held.pk, [Entry.of(RetryRequested(resumed=True))], actor=stop.released_by)
@@ -202,10 +204,10 @@ def _resume(found: tuple[int, int]) -> None:
 
 
 def _rests_at_budget(conversation: Conversation) -> bool:
-    """Whether a budget is why it rests: an agent's own limits end in the same way."""
+    """Whether a budget is why it rests where it stands now: an agent's own limits end in the same way."""
     if conversation.status != Conversation.Status.IDLE:
         return False
-    rests = Event.objects.filter(conversation=conversation, type="session.status_idle")
+    rests = counting(conversation).filter(type="session.status_idle")
     last = rests.order_by("-seq").first()
     value = last.value if last else None
     return (

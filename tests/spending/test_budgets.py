@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.models import Membership, Organisation, User
 from conversations import claims, log
-from conversations.actions.branching import edit_and_resend
+from conversations.actions.branching import edit_and_resend, rewind
 from conversations.actions.conversations import delete_conversation
 from conversations.actions.messages import post_message, stop
 from conversations.journal import store
@@ -354,9 +354,9 @@ def test_a_call_that_waits_for_others_goes_on_when_they_leave_room(
     assert retry.actor is None
 
 
-@pytest.mark.parametrize("gone", ["elsewhere", "refused by another budget", "deleted"])
+@pytest.mark.parametrize("gone", ["elsewhere", "refused by another budget", "deleted", "left"])
 def test_room_that_one_conversation_no_longer_wants_is_the_next_ones(
-    alice: User, converse: Converse, tokens_of_acme: SetBudget, gone: str
+    alice: User, mallory: User, converse: Converse, tokens_of_acme: SetBudget, gone: str
 ):
     usage = Tokens(input_tokens=1)
     probe, _ = converse([reply("Hi.", usage=usage)])
@@ -381,12 +381,56 @@ def test_room_that_one_conversation_no_longer_wants_is_the_next_ones(
         own: dict[str, Any] = {"scope": Budget.Scope.CONVERSATION, "conversation": first}
         set_budget(actor=alice, unit="tokens", period="total", limit=1, **own)
         end_call(other, under_way)
+    elif gone == "left":
+        Conversation.objects.filter(pk=first.pk).update(owner=mallory)
+        end_call(other, under_way)
+        assert rested(first, 2).stop_reason == "retries_exhausted"
+        still()
+        resume_stopped()
     else:
         with transaction.atomic():
             end_call(other, under_way)
             first.delete()
     rested(second, 2)
     assert second.stop_reason == "end_turn"
+
+
+def test_room_that_was_promised_to_one_is_not_given_to_another_as_well(
+    converse: Converse, tokens_of_acme: SetBudget
+):
+    tokens_of_acme(100)
+    waiting = [converse()[0] for _ in range(2)]
+    begin_call(waiting[0])
+    for conversation in waiting:
+        budgetstops.note(conversation.pk, BudgetPeriod.objects.get(), needed=60)
+    still()
+    BudgetPeriod.objects.update(reserved=0)
+    first, second = BudgetStop.objects.held().order_by("pk")
+    BudgetStop.objects.filter(pk=first.pk).update(released_at=timezone.now())
+    budgetstops.pass_on_room()
+    assert list(BudgetStop.objects.held()) == [second]
+    BudgetStop.objects.filter(pk=first.pk).delete()
+    budgetstops.pass_on_room()
+    assert not BudgetStop.objects.held().exists()
+
+
+def test_what_went_back_behind_its_stop_is_not_had_go_on_where_it_stands_now(
+    alice: User, converse: Converse, tokens_of_acme: SetBudget
+):
+    conversation, scripted = converse(["One."])
+    post_message(actor=alice, conversation=conversation, text="One?")
+    rested(conversation)
+    tokens_of_acme(1)
+    refused = post_message(actor=alice, conversation=conversation, text="Two?")
+    assert rested(conversation, 2).stop_reason == "budget_reached"
+    rewind(actor=alice, conversation=conversation, event_uid=refused.uid, files=False)
+    tokens_of_acme(1_000_000)
+    still()
+    conversation.refresh_from_db()
+    assert (conversation.stop_reason, conversation.owes_run) == ("end_turn", False)
+    assert "x.retry_requested" not in types(conversation)
+    assert len(scripted.requests) == 1
+    assert not BudgetStop.objects.exists()
 
 
 def test_lifting_a_budget_resumes_what_it_stopped_in_the_name_of_who_lifted_it(

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import transaction
+from django.db.models.signals import pre_delete
+from django.utils import timezone
 
 from accounts.actions.organisations import delete_organisation
 from accounts.models import Organisation, User
@@ -186,3 +188,37 @@ def test_a_call_that_begins_while_what_it_shares_a_budget_with_is_deleted_does_n
     assert not Conversation.objects.filter(pk=first.pk).exists()
     lost = 2 if what == "organisation" else 1
     assert BudgetPeriod.objects.get().spent == lost * 30
+
+
+def test_what_was_let_go_on_is_deleted_while_its_budget_is_raised_without_a_deadlock(
+    alice: User,
+    converse: Converse,  # noqa: F811
+    tokens_of_acme: SetLimit,
+):
+    """Who changes a limit keeps usage from being written, and then waits for the budget."""
+    tokens_of_acme(250)
+    stopped, _ = converse()
+    begin_call(converse()[0])
+    period = BudgetPeriod.objects.get()
+    BudgetStop.objects.create(
+        conversation=stopped, period=period, needed=100, released_at=timezone.now()
+    )
+    deleting, raised = threading.Event(), threading.Event()
+
+    def pause(**_given: object) -> None:
+        deleting.set()
+        until(lambda: raised.is_set() or somebody_waits_for_a_lock())
+
+    def raise_it() -> None:
+        assert deleting.wait(PATIENCE)
+        tokens_of_acme(500)
+        raised.set()
+
+    pre_delete.connect(pause, sender=Conversation)
+    try:
+        together(lambda: delete_conversation(actor=alice, conversation=stopped), raise_it)
+    finally:
+        pre_delete.disconnect(pause, sender=Conversation)
+    assert not Conversation.objects.filter(pk=stopped.pk).exists()
+    period.refresh_from_db()
+    assert period.limit == 500
