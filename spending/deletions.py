@@ -21,7 +21,6 @@ from conversations.partials import take_partials
 from harness.events import SpanModelRequestStart
 from harness.lostrequests import lost_end
 
-from . import stops
 from .models import BudgetPeriod
 from .recording import record_request_end
 
@@ -34,10 +33,14 @@ def hold_first(
     details: Mapping[str, Any],
 ) -> None:
     """A listener of `accounts.happenings`, in the transaction of the deletion and before it."""
-    if happening is Happening.ORGANISATION_DELETED:
-        rows = Conversation.objects.select_for_update(of=("self",))
-        going = rows.filter(organisation__uid=details["deleted"])
-        list(going.order_by("pk").values_list("pk"))
+    rows = Conversation.objects.select_for_update(of=("self",)).order_by("pk").values_list("pk")
+    match happening:
+        case Happening.ORGANISATION_DELETED:
+            list(rows.filter(organisation__uid=details["deleted"]))
+        case Happening.ACCOUNT_DELETED if actor is None or actor.uid != details["deleted"]:
+            list(rows.filter(owner__uid=details["deleted"]))  # her own she only closes
+        case _:
+            pass
 
 
 @receiver(pre_delete, sender=Conversation, dispatch_uid="spending.deletions")
@@ -52,11 +55,6 @@ def _count(instance: Conversation, **_kwargs: Any) -> None:
         log_behind = (row.value for row in behind.order_by("seq"))
         ended = lost_end(start.uid, begun, log_behind, take_partials(instance.pk))
         record_request_end(instance, begun, ended, run=None)
-
-
-@receiver(pre_delete, sender=Conversation, dispatch_uid="spending.deletions.of_stop")
-def _pass_on(instance: Conversation, **_kwargs: Any) -> None:
-    stops.pass_on(instance)
 
 
 @receiver(post_delete, sender=Conversation, dispatch_uid="spending.deletions.of_run")

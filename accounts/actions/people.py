@@ -87,9 +87,10 @@ def delete_account(*, actor: User, user: User) -> None:
         )
     stop_work_everywhere(user=user)
     with transaction.atomic():
+        # Who listens holds what is hers, before she is held: so does whoever begins something for her.
+        emit(Happening.ACCOUNT_DELETED, actor=actor, deleted=user.uid, username=user.username)
         User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
         take_back_everything(actor=actor, giver=user)
-        emit(Happening.ACCOUNT_DELETED, actor=actor, deleted=user.uid, username=user.username)
         made_in = Organisation.objects.filter(memberships__user__made_by=user).distinct()
         for organisation_id in made_in.values_list("pk", flat=True):
             hand_over_service_accounts(actor=actor, maker=user, organisation_id=organisation_id)
