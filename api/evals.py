@@ -13,9 +13,10 @@ from accounts.models import TokenScope
 from agents.models import AgentVersion
 from conversations.actions.conversations import find_agent, find_environment
 from conversations.defaults import default_environment
+from evals.actions.deleting import delete_suite
 from evals.actions.evaluations import start_evaluation, stop_evaluation
 from evals.actions.grades import MOST_NOTE, grade_trial
-from evals.actions.suites import delete_suite, import_suite, spec_of
+from evals.actions.suites import import_suite, spec_of
 from evals.exporting import as_json, grades_of
 from evals.files import read_suite, written_suite
 from evals.models import Evaluation, Grade, Suite
@@ -207,7 +208,7 @@ class OneSuiteView(EvalView):
         operation_id="evals_suites_destroy",
         summary="Delete a suite with all that was tried by it",
         tags=[TAG],
-        responses=answers(Deleted, 401, 403, 404),
+        responses=answers(Deleted, 401, 403, 404, 409),
     )
     def delete(self, request: Any, uid: str) -> Response:
         delete_suite(actor=self.actor, suite=self.find_suite(uid))

@@ -1,4 +1,4 @@
-"""Suites and their cases come into being, are changed, imported and deleted.
+"""Suites and their cases come into being, are changed and imported. How suites go is `deleting`'s.
 
 What was tried stays with its evaluations: a change of a case is for those that begin from now on.
 """
@@ -76,14 +76,6 @@ def change_suite(
         held.save()
         about_suite(AuditEntry.Action.SUITE_CHANGED, actor, held)
     return held
-
-
-def delete_suite(*, actor: User, suite: Suite) -> None:
-    """With its cases and all that was tried by it. Raises NotFound, Forbidden."""
-    with transaction.atomic():
-        held = held_suite(actor, suite)
-        about_suite(AuditEntry.Action.SUITE_DELETED, actor, held, cases=held.cases.count())
-        held.delete()
 
 
 def save_case(

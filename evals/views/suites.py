@@ -20,11 +20,11 @@ from accounts.staff import has_staff_permission
 from agents.actions.agents import CHANGE as CHANGE_AGENTS
 from agents.listing import listed_agents
 from chat.forms import as_typed
+from evals.actions.deleting import delete_suite
 from evals.actions.evaluations import start_evaluation
 from evals.actions.suites import (
     change_suite,
     create_suite,
-    delete_suite,
     import_suite,
     spec_of,
 )

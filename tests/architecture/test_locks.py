@@ -14,6 +14,7 @@ DELETING = {
     "conversations/actions/conversations.py",
     "conversations/leavers.py",
     "conversations/removals.py",
+    "evals/actions/deleting.py",
     "spending/deletions.py",
 }
 """These take the row away, and nobody is to refer to it any more."""
