@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 
+from conversations.ancestry import WithDescendants
 from conversations.log import entries_after
 from conversations.models import Conversation
 from conversations.sandboxing import SandboxPlan, plan_sandbox, run_once
@@ -25,6 +26,7 @@ from tools_app.workspace import Workspace, workspace_for
 from .checks.facts import Facts, Ran, facts_of
 from .checks.spec import CommandCheck, FileCheck
 from .models import Judgement, Trial
+from .scripting import Played
 
 FILE_LIMIT = 5_000_000
 """Bytes of a file that a check reads."""
@@ -42,7 +44,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a trial took, its judges with it."""
+    """What a trial took, with all that its agent had others do, and its judges."""
 
     cost: Decimal | None
     saved: Decimal
@@ -120,21 +122,27 @@ async def run_commands(collected: Collected) -> Facts:
 def spent_of(trial: Trial) -> Spent:
     """A scripted model costs nothing; of any other without a price nobody knows."""
     judged = Judgement.objects.filter(trial=trial).values_list("conversation", flat=True)
-    conversations = [each for each in (trial.conversation_id, *judged) if each is not None]
+    begun = Conversation.objects.filter(pk__in=[trial.conversation_id or 0, *judged])
+    family = Conversation.objects.filter(pk__in=WithDescendants(begun.order_by().values("pk")))
+    conversations = list(family.values_list("pk", flat=True))
+    # Whom a script has asked may play none.
+    free = Q(provider=Played.name) if trial.evaluation.scripted else Q(pk=None)
     sums = (
         Usage.objects.filter(conversation__in=conversations)
         .order_by()
-        .aggregate(calls=Count("id"), priced=Count("cost"), cost=Sum("cost"))
+        .aggregate(
+            calls=Count("id"),
+            priced=Count("id", filter=Q(cost__isnull=False) | free),
+            cost=Sum("cost"),
+        )
     )
     saved, cached = Decimal(0), 0
     for conversation_id in conversations:
         after = trial.first_seq if conversation_id == trial.conversation_id else 0
         more, calls = _saved(entries_after(conversation_id, after))
         saved, cached = saved + more, cached + calls
-    free = trial.evaluation.scripted
-    known = free or sums["priced"] == sums["calls"]
-    cost = (sums["cost"] or Decimal(0)) if known else None
-    return Spent(Decimal(0) if free else cost, saved, sums["calls"], cached)
+    cost = (sums["cost"] or Decimal(0)) if sums["priced"] == sums["calls"] else None
+    return Spent(cost, saved, sums["calls"], cached)
 
 
 def _saved(entries: Iterable[Entry]) -> tuple[Decimal, int]:

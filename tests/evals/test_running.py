@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError, connection
 
-from conversations.actions.conversations import delete_conversation
+from conversations.actions.conversations import create_conversation, delete_conversation
 from conversations.actions.redacting import redact_content
 from conversations.models import Conversation, Event, Removal
 from evals import stopping
+from evals.actions.deleting import delete_suite
 from evals.actions.evaluations import start_evaluation, stop_evaluation
 from evals.checks.facts import Facts
-from evals.collecting import collect
+from evals.collecting import collect, spent_of
 from evals.jobs import SWEEP
-from evals.models import CachedReply, Evaluation, Judgement
+from evals.models import CachedReply, Evaluation, Judgement, Suite, Trial
 from evals.running import LOOK, conclude, look_again, start_due
+from harness.errors import Conflict
 from jobs.dispatch import dispatch
 from jobs.engine import engine
 from spending.models import Usage
@@ -401,3 +403,59 @@ def test_an_evaluation_whose_conversations_are_deleted_comes_to_its_end(try_it, 
     greets.refresh_from_db()
     assert greets.problem == "Its conversation was deleted."
     assert greets.ended_at is not None
+
+
+def test_a_suite_is_not_deleted_while_it_is_tried(alice, suite, add_cases, begun):
+    """Its trials would go on, and nobody would find what to stop."""
+    add_cases(spec("one"), spec("two"))
+    evaluation = begun()
+    with pytest.raises(Conflict, match="under way"):
+        delete_suite(actor=alice, suite=suite)
+    stop_evaluation(actor=alice, evaluation=evaluation)
+    with pytest.raises(Conflict, match="under way"):
+        delete_suite(actor=alice, suite=suite)
+    assert Trial.objects.filter(evaluation=evaluation).count() == 2
+    stopping.end_trials(evaluation.pk)
+    delete_suite(actor=alice, suite=suite)
+    assert not Suite.objects.exists()
+
+
+def test_a_suite_goes_with_the_conversations_in_which_it_was_tried(
+    alice, suite, add_cases, try_it, settings
+):
+    check = {"type": "judge", "rubric": "Is it kind?", "at_least": 1}
+    script = {"replies": [{"say": "Good morning"}], "judge": ['{"reason": "kind", "points": 4}']}
+    add_cases(spec("kind", checks=[check], script=script, files={"notes.txt": {"text": "Paris"}}))
+    assert states(try_it()) == ["passed"]
+    still()
+    assert Conversation.objects.count() == 3
+    assert list(settings.AGENTSITE_WORKSPACES_DIR.glob("*/notes.txt"))
+    delete_suite(actor=alice, suite=suite)
+    assert not Conversation.objects.exists()
+    assert not Evaluation.objects.exists()
+    assert not list(settings.AGENTSITE_WORKSPACES_DIR.glob("*/notes.txt"))
+
+
+def test_what_others_spent_for_a_trial_is_its_cost(alice, acme, environment, add_cases, try_it):
+    """A script may have agents asked that play none."""
+    add_cases()
+    trial = try_it().trials.get()
+    still()
+    assert (spent_of(trial).cost, spent_of(trial).model_calls) == (0, 1)
+    above = trial.conversation
+    for dollars in (2, 4):
+        above = create_conversation(
+            actor=alice,
+            organisation=acme,
+            agent=above.agent_version.agent,
+            environment=environment,
+            parent=above,
+        )
+        Usage.objects.create(
+            organisation=acme,
+            conversation=above,
+            model_request_id=f"evnt_{dollars}",
+            purpose="main",
+            cost=dollars,
+        )
+    assert (spent_of(trial).cost, spent_of(trial).model_calls) == (6, 3)
