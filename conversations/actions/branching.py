@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from conversations.actions.messages import checked_text
+from conversations.actions.messages import checked_text, sent_before
 from conversations.actions.own import own_conversation, require_own
 from conversations.branches import branches_of, standing
 from conversations.checkpoints import ask_for_files, holding
@@ -126,8 +126,9 @@ def edit_and_resend(
     what came with the message, and with the files as they were there unless `files` is false. Returns
     the new message; the same `key` twice stores one.
 
-    Raises NotFound, Invalid and TooLarge for the text, TooMany, Conflict while it works and for what is
-    no message of a person's in the present dialogue, LimitReached past `MOST_BRANCHES`.
+    Raises NotFound, Invalid and TooLarge for the text, TooMany, Conflict while it works, for what is no
+    message of a person's in the present dialogue and for a key of another message, LimitReached past
+    `MOST_BRANCHES`.
     """
     text = checked_text(text)
     read = read_so_far(actor, conversation)
@@ -135,7 +136,7 @@ def edit_and_resend(
         held = own_conversation(actor, conversation)
         known = Event.objects.filter(conversation=held, key=key).first() if key else None
         if known is not None:
-            return known
+            return sent_before(known, actor=actor, text=text)
         log = at_rest(held, read)
         place = log.place_of(message_uid)
         message = log.path[place].event

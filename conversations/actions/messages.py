@@ -27,7 +27,7 @@ from conversations.ratelimits import count_message, require_room
 from conversations.retrying import may_retry
 from conversations.wakes import wake
 from harness.agentconfig import Features
-from harness.content import Block, Text
+from harness.content import Block, Text, text_of
 from harness.errors import Conflict, Forbidden, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import Event as EventValue
 from harness.events import (
@@ -42,6 +42,7 @@ from harness.events import (
 )
 from harness.frontends import FrontEnd
 from harness.history import Entry
+from reading.wholetext import mended
 
 TITLE_LENGTH = 100
 """Characters of the first message that become the title."""
@@ -69,12 +70,13 @@ def post_message(
     what the program that she speaks through sends along; what it tells the agent is nobody's here.
     `untrusted_by` says what strangers' words the text holds, if any.
 
-    `key` is the sender's idempotency key: the same one twice stores one message and returns it.
+    `key` is the sender's idempotency key: the same message twice under one is stored once and returned.
     With `interrupt` the current turn is stopped and this message is taken next; without it, a message
     sent while questions wait for an answer is the answer and joins the turn. Raises NotFound,
     Invalid for an empty text, an attachment that no model could read and what `check_front_end` does
-    not take, TooLarge, Conflict when too many messages wait already, TooMany when the actor sends
-    them too fast, Busy as `check_media`, and what `attached` raises of the files.
+    not take, TooLarge, Conflict when too many messages wait already and for a key of another message,
+    TooMany when the actor sends them too fast, Busy as `check_media`, and what `attached` raises of the
+    files.
     """
     text = checked_text(text) if text.strip() or not (attachments or files) else ""
     if key is not None and not (0 < len(key) <= KEY_LIMIT and key.isprintable()):
@@ -90,7 +92,7 @@ def post_message(
             require_room(actor)
         elif files:
             require_writable(actor, conversation)
-            return before
+            return sent_before(before, actor=actor, text=text)
         attachments = check_media(attachments, who=whose_place(actor), field="attachments")
     # Copied before the row is there: that they are foreign is known before anybody can read them.
     with (
@@ -101,7 +103,7 @@ def post_message(
         if key is not None:
             known = SENT_BEFORE.first(conversation=held.pk, key=key)
             if known is not None:
-                return known
+                return sent_before(known, actor=actor, text=text)
         if held.queued_count >= settings.AGENTSITE_QUEUED_MESSAGES:
             raise Conflict(
                 _("%(count)d messages wait already.") % {"count": held.queued_count},
@@ -135,6 +137,18 @@ def post_message(
         given.take(held)
         wake(held.pk)
     return row
+
+
+def sent_before(known: Event, *, actor: User, text: str) -> Event:
+    """What was stored under a sender's key. Raises Conflict where that is not this message of hers: what she
+    says now would be lost, and she would not know."""
+    value = known.value
+    said = text_of(value.content[:1]) if isinstance(value, UserMessage) else None
+    if known.actor_id != actor.pk or said != mended(text):
+        raise Conflict(
+            _("This key was used for another message."), hint=_("Use a new key for each message.")
+        )
+    return known
 
 
 def title_from(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -13,6 +14,7 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from conversations import claims, delays, log
+from conversations.actions.branching import edit_and_resend
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import (
     edit_message,
@@ -23,12 +25,14 @@ from conversations.actions.messages import (
     stop,
     withdraw_message,
 )
+from conversations.actions.sharing import share_conversation
 from conversations.models import Conversation, ModelTrace, PartialBlock, Run, Wake
 from conversations.runner import run_conversation
 from conversations.wakes import wake
 from harness.content import text_of
 from harness.errors import (
     Conflict,
+    Forbidden,
     Invalid,
     LeaseLost,
     NotFound,
@@ -133,6 +137,26 @@ def test_the_same_key_twice_stores_one_message(alice: User, converse: Converse):
     again = post_message(actor=alice, conversation=conversation, text="Hi.", key="k1")
     assert first.pk == again.pk
     rested(conversation)
+    assert len(scripted.requests) == 1
+
+
+@pytest.mark.parametrize("another", ["sender", "text"])
+def test_another_message_under_a_key_is_refused_and_not_lost_unseen(
+    alice: User, bob: User, converse: Converse, another: str
+):
+    """Two programs that count their messages may both say “1”."""
+    conversation, scripted = converse(["Yes."])
+    share_conversation(actor=alice, conversation=conversation, user_uid=bob.uid, role="writer")
+    first = post_message(actor=alice, conversation=conversation, text="Hi.", key="1")
+    rested(conversation)
+    sent: dict[str, Any] = {"actor": alice, "text": "Hi.", "conversation": conversation, "key": "1"}
+    sent |= {"actor": bob} if another == "sender" else {"text": "No!"}
+    with pytest.raises(Conflict, match="another message"):
+        post_message(**sent)
+    with pytest.raises((Conflict, Forbidden)):
+        edit_and_resend(message_uid=first.uid, files=False, **sent)
+    still()
+    assert types(conversation).count("user.message") == 1
     assert len(scripted.requests) == 1
 
 
