@@ -18,6 +18,7 @@ from accounts.api.authentication import Caller, caller_of_token
 from accounts.api.scopes import require_scope
 from accounts.models import TokenScope
 from accounts.persons import whose_place
+from conversations import removals
 from conversations.actions.conversations import (
     create_conversation,
     find_agent,
@@ -67,7 +68,7 @@ def find_or_begin(caller: Caller, thread: str, agent: str, environment: str) -> 
 
     A name is each person's and organisation's own: somebody else's same one is another conversation.
     Raises NotFound for an id of ours that is not the caller's, Invalid for an agent or environment
-    that is not on offer.
+    that is not on offer, Conflict while files of one of that name are removed that was deleted.
     """
     own = Conversation.objects.owned_by(caller.user).filter(organisation=caller.organisation)
     found = own.named(thread).first()
@@ -95,6 +96,7 @@ def find_or_begin(caller: Caller, thread: str, agent: str, environment: str) -> 
         if environment
         else default_environment(actor, where)
     )
+    removals.make_room(uid)
     try:
         with transaction.atomic():
             return create_conversation(

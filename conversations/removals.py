@@ -60,8 +60,7 @@ def unless_begun(uid: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if Removal.objects.filter(uid=uid, path="").exists():
-            clear([uid])
+        clear([uid])
 
 
 @contextmanager
@@ -87,10 +86,24 @@ def begun(uid: str, paths: Sequence[str] = ("",)) -> None:
         raise Conflict(_("Storing the files took too long."), hint=_("Try again."))
 
 
+def make_room(uid: str) -> None:
+    """Before another conversation begins under an id that one had which was deleted: its files go now, and
+    not later, when they would be the new one's. Conflict where they cannot. Not within a transaction."""
+    clear([uid])
+    if Removal.objects.filter(uid=uid, path="").exists():
+        raise Conflict(
+            _("The files of the conversation that was deleted here are still being removed."),
+            hint=_("Try again in a moment."),
+        )
+
+
 def clear(uids: Iterable[str]) -> None:
-    """Remove the files of these, after the transaction. What cannot be removed now stays noted."""
+    """Remove the files of these, after the transaction, where nobody else has. What cannot be removed now
+    stays noted."""
     gone = []
     for uid in uids:
+        if not Removal.objects.filter(uid=uid, path="").exists():
+            continue  # it may be another conversation's by now
         try:
             if is_of_upload(uid):
                 remove_bytes(uid)

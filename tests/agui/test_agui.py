@@ -21,6 +21,7 @@ from agui.following import Run, find_or_begin
 from agui.incoming import RunInput, servers_of
 from agui.interrupts import inputs_of, open_interrupts, subagents_of
 from agui.projection import Projection
+from conversations import removals
 from conversations.actions.conversations import create_conversation
 from conversations.log import append
 from conversations.models import Conversation, Event
@@ -52,6 +53,7 @@ from teams_app.events import TaskDeleted, TaskFacts, TaskUpdated, TeammateStatus
 from tests.chat.drawing import before_query
 from tests.conversations.scenes import fill
 from tools_app.questions import TOOL
+from tools_app.workspace import workspace_for
 from v1.door import parse
 from wire.ids import OTHER, SESSION
 
@@ -231,6 +233,20 @@ def test_a_name_is_one_conversation_of_each_person(hers, caller_of, mallory, els
     assert (first.owner, mallorys.owner) == (hers.user, mallory)
     assert first.uid != mallorys.uid
     assert len(first.uid) == len(Conversation.objects.model().uid)
+
+
+def test_what_begins_anew_under_a_name_has_its_own_files_and_none_of_what_was_deleted(hers):
+    """Whoever deleted the first died before its files were gone."""
+    first = find_or_begin(hers, "plans", "", "")
+    (workspace_for(first.uid) / "old.txt").write_text("old")
+    first.delete()
+    second = find_or_begin(hers, "plans", "", "")
+    assert second.uid == first.uid
+    folder = workspace_for(second.uid)
+    (folder / "new.txt").write_text("new")
+    removals.clear_left()
+    removals.clear([second.uid])  # as who deleted it would, were it late
+    assert [each.name for each in folder.iterdir()] == ["new.txt"]
 
 
 @pytest.mark.parametrize("begins", [SESSION, OTHER])
