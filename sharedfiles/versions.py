@@ -128,16 +128,18 @@ class Shelf:
 
     def lay_out(self) -> Path | None:
         """The folder with the current files, brought up to date; None while there was never one."""
-        rows = _SHARED.all(organisation=self.organisation_id, agent=self.agent_id)
         name = f"{self.organisation_id}-{self.agent_id}"
         home = Path(settings.AGENTSITE_DATA_DIR) / "shared" / name
-        if not rows and not home.exists():
+        if not home.exists() and not self._shared():
             return None
         folder = home / "files"
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        wanted = "\n".join(f"{row.path} {row.sha256}" for row in rows)
         with (home / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # given back by the system when its holder dies
+            rows = (
+                self._shared()
+            )  # only now: what was read before is what others have laid out since
+            wanted = "\n".join(f"{row.path} {row.sha256}" for row in rows)
             state = home / "state"
             if state.exists() and state.read_text() == wanted:
                 return folder
@@ -146,6 +148,9 @@ class Shelf:
                 _place(home, folder / row.path, row)
             state.write_text(wanted)
         return folder
+
+    def _shared(self) -> list[SharedVersion]:
+        return _SHARED.all(organisation=self.organisation_id, agent=self.agent_id)
 
 
 def _place(home: Path, target: Path, row: SharedVersion) -> None:

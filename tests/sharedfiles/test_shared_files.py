@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from audit.models import AuditEntry
 from conversations.actions.conversations import create_conversation
@@ -25,7 +29,8 @@ from sharedfiles.access import TableSharedFiles
 from sharedfiles.actions.files import remove_shared_file, restore_shared_version
 from sharedfiles.models import SharedVersion
 from sharedfiles.versions import Shelf
-from tests.conversations.conftest import rested
+from tests.conversations.conftest import rested, until
+from tests.patience import PATIENCE
 from tools_app.workspace import Workspace, workspace_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -56,6 +61,24 @@ def share(conversation, path: str, text: str, expected: str = "") -> None:
     files.promote(path, expected, hash_of(text))
 
 
+def waits_for(lock: Path) -> bool:
+    """Whether somebody stands in line for this lock."""
+    inode = f":{lock.stat().st_ino} "
+    return any("->" in line and inode in line for line in Path("/proc/locks").open())
+
+
+def in_a_thread(work: Callable[[], object]) -> Callable[[], object]:
+    """`work`, giving its connection back."""
+
+    def run() -> object:
+        try:
+            return work()
+        finally:
+            connection.close()
+
+    return run
+
+
 @pytest.fixture
 def two(alice, acme, environment, converse):
     """Two conversations of one agent."""
@@ -64,6 +87,31 @@ def two(alice, acme, environment, converse):
         actor=alice, organisation=acme, agent=first.agent_version.agent, environment=environment
     )
     return first, second
+
+
+def test_who_lays_files_out_last_lays_out_what_is_shared_by_then(two):
+    """Another process may have been at it since."""
+    first, _second = two
+    share(first, "notes.md", "one")
+    folder = laid_out(first)
+    with (folder.parent / "lock").open() as lock, ThreadPoolExecutor(1) as threads:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (folder.parent / "state").write_text("as nobody left it")
+        late = threads.submit(in_a_thread(Shelf.of(first).lay_out))
+        until(lambda: waits_for(folder.parent / "lock"))
+        shelf = Shelf.of(first)
+        SharedVersion.objects.create(
+            organisation_id=shelf.organisation_id,
+            agent_id=shelf.agent_id,
+            path="notes.md",
+            number=2,
+            sha256=hash_of("two"),
+            content=b"two",
+            owner=first.owner,
+        )
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        late.result(PATIENCE)
+    assert (folder / "notes.md").read_text() == "two"
 
 
 def test_a_change_is_staged_compared_promoted_and_seen_by_the_others(two):
