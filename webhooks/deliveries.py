@@ -79,6 +79,9 @@ def record(claimed: Claimed, outcome: Outcome) -> None:
     """Keep what came of an attempt, and say when the next one is due if there is to be one."""
     now = timezone.now()
     with transaction.atomic():
+        # First, as whoever has it sent again does.
+        endpoints = WebhookEndpoint.objects.select_for_update(of=("self",), no_key=True)
+        endpoints.filter(deliveries=claimed.delivery_id).first()
         found = WebhookDelivery.objects.select_related("endpoint")
         delivery = (
             found.select_for_update(of=("self",), no_key=True)
