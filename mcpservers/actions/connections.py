@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from accounts import vault as seals
 from accounts.models import Organisation, User
 from accounts.permissions import require_member
+from accounts.persons import hold_place
 from audit.record import Action
 from harness.errors import Conflict, Invalid, NotFound
 from jobs.garbage import keeping_what_is_imported
@@ -400,7 +401,7 @@ def _keep(actor: User, flow: McpFlow, departure: Departure, refresh: Refresh, go
         Details(expires_at=got.expires_at, refresh=refresh if got.refresh_token else None),
     )
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+        hold_place(actor, flow.organisation)
         row = McpConnection.objects.filter(
             server=flow.server, user=actor, organisation=flow.organisation
         ).first()

@@ -105,9 +105,10 @@ def add_server(
     given = _checked(name, url, command, arguments, timeout_seconds)
     sealed = _sealed(given, headers, variables)
     with transaction.atomic():
-        User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+        # Its organisation before the person, as for a run that begins.
         if place.row["organisation"] is not None:
             Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+        User.objects.select_for_update(no_key=True).get(pk=actor.pk)
         beside = McpServer.objects.filter(**place.row)
         most: int = settings.AGENTSITE_MCP_SERVERS
         if beside.count() >= most:

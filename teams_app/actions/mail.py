@@ -76,6 +76,9 @@ def write_as_person(
         boxes = {receiver.conversation.pk for receiver in receivers}
         known = held.mails.filter(key=own, receiver__in=boxes)
         if known.count() < len(boxes):
+            # Before the person is: so does whoever says something in one of them.
+            read = Conversation.objects.select_for_update(no_key=True).filter(pk__in=boxes)
+            list(read.order_by("pk").values_list("pk"))
             count_message(actor)
         return [
             put_into_box(held, Mail.Kind.PERSON, None, receiver, text, own)

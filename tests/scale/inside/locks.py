@@ -1,17 +1,23 @@
-"""Run by `test_on_postgresql`: everybody locks a conversation before its rows."""
+"""Run by `test_on_postgresql`: everybody locks a conversation before its rows, and an endpoint before what is
+sent to it."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.db.models.signals import post_save
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.actions.people import delete_account
+from accounts.models import Organisation, User
 from agents.models import Environment
 from conversations import backgroundrows
 from conversations.actions.redacting import redact_content
@@ -21,11 +27,18 @@ from evals.actions.evaluations import start_evaluation, stop_evaluation
 from evals.checks.facts import Facts
 from evals.models import Evaluation, Judgement, Suite
 from harness.errors import Conflict
+from mcpservers.actions import connections
+from mcpservers.actions.connections import Departure
+from mcpservers.actions.servers import add_server
+from mcpservers.models import McpConnection, McpFlow, McpServer
 from pipelines import running as running_pipelines
 from pipelines.models import PipelineRun
 from schedules import ending
 from schedules import running as running_orders
 from schedules.models import OrderRun, StandingOrder
+from teams_app.actions.mail import write_as_person
+from teams_app.actions.teams import spawn_teammate
+from teams_app.members import members_of
 from tests.comparisons.conftest import Compare, Line, compare, line  # noqa: F401 - fixtures
 from tests.conversations.conftest import (  # noqa: F401 - fixtures
     Converse,
@@ -55,6 +68,12 @@ from tests.schedules.conftest import (  # noqa: F401 - fixtures
     make_order,
     scripted,
 )
+from vaults.auth import Refresh
+from vaults.oauth import Granted
+from webhooks import deliveries
+from webhooks.actions.endpoints import redeliver
+from webhooks.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
+from webhooks.requests import Outcome
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -381,3 +400,112 @@ def test_a_look_at_schedules_waits_for_no_run_that_another_one_is_at(
     assert (run.state, run.is_settled) == (
         ("started", True) if at == "beginning" else ("failed", True)
     )
+
+
+def test_what_came_of_a_delivery_and_who_has_it_sent_again_do_not_deadlock(
+    alice: User,
+    acme: Organisation,
+    still_engine: None,  # noqa: F811
+):
+    now = timezone.now()
+    endpoint = WebhookEndpoint.objects.create(
+        organisation=acme, url="https://hooks.invalid/", event_types=["*"], failing_since=now
+    )
+    delivery = WebhookDelivery.objects.create(
+        endpoint=endpoint, event_id="whe_1", body="{}", next_attempt_at=now, created_at=now
+    )
+    claimed = deliveries.Claimed(delivery.pk, endpoint.url, "{}", {}, now)
+    kept, sent = threading.Event(), threading.Event()
+
+    def pause(**_given: object) -> None:
+        kept.set()
+        until(lambda: sent.is_set() or somebody_waits_for_a_lock())
+
+    def send_again() -> None:
+        assert kept.wait(PATIENCE)
+        redeliver(actor=alice, delivery=delivery)
+        sent.set()
+
+    post_save.connect(pause, sender=WebhookAttempt)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            record = partial(deliveries.record, claimed, Outcome(status=200))
+            for done in [threads.submit(in_a_thread(work)) for work in (record, send_again)]:
+                done.result(PATIENCE)
+    finally:
+        post_save.disconnect(pause, sender=WebhookAttempt)
+    endpoint.refresh_from_db()
+    assert endpoint.failing_since is None
+
+
+def in_one_order(first: Callable[[], object], rows: Sequence[QuerySet[Any]]) -> None:
+    """`first`, while another process locks these rows one after the other: the first of them before, the
+    others once somebody waits for it."""
+    locked = threading.Event()
+
+    def lock() -> None:
+        with transaction.atomic():
+            list(rows[0].select_for_update(no_key=True))
+            locked.set()
+            until(somebody_waits_for_a_lock)
+            for others in rows[1:]:
+                list(others.select_for_update(no_key=True))
+
+    def act() -> None:
+        assert locked.wait(PATIENCE)
+        first()
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(in_a_thread(work)) for work in (lock, act)]:
+            done.result(PATIENCE)
+
+
+@pytest.mark.parametrize("what", ["added", "connected"])
+def test_an_mcp_server_and_a_run_that_begins_meanwhile_do_not_deadlock(
+    alice: User, acme: Organisation, what: str
+):
+    place: dict[str, Any] = {"actor": alice, "organisation": acme, "scope": McpServer.Scope.PERSON}
+    add = partial(add_server, name="tools", url="https://tools.example.org/", look=False, **place)
+    act: Callable[[], object] = add
+    if what == "connected":
+        server, url = add(), "https://tools.example.org/"
+        names: dict[str, Any] = dict.fromkeys(
+            ("issuer", "verifier", "client_id", "client_secret", "token_endpoint", "scope"), "a"
+        )
+        names |= dict.fromkeys(("revocation_endpoint", "redirect_uri", "resource", "back"), "")
+        away = Departure(names_itself=True, client_auth="none", steps=0, url=url, **names)
+        flow = McpFlow(server=server, user=alice, organisation=acme)
+        refresh = Refresh(token_endpoint=url, client_id="a", client_auth="none")
+        act = partial(connections._keep, alice, flow, away, refresh, Granted("token"))
+    in_one_order(act, [Organisation.objects.filter(pk=acme.pk), User.objects.filter(pk=alice.pk)])
+    assert McpServer.objects.filter(owner=alice).count() == 1
+    assert McpConnection.objects.count() == (what == "connected")
+
+
+def test_what_a_person_writes_to_her_team_and_says_in_it_meanwhile_does_not_deadlock(
+    alice: User,
+    converse: Converse,  # noqa: F811
+    settings: Any,
+):
+    settings.AGENTSITE_MESSAGES_PER_MINUTE = 10
+    lead, _ = converse(lambda _request: "Yes.", features={"teams": True})
+    mate = spawn_teammate(actor=alice, lead=lead, name="anna", role="", text="Begin.")
+    anna = members_of(mate.team)[1]
+    still()
+    write = partial(write_as_person, actor=alice, team=mate.team, receivers=[anna], text="Go on")
+    held = Conversation.objects.filter(pk=mate.conversation_id)
+    in_one_order(write, [held, User.objects.filter(pk=alice.pk)])
+    still()
+    assert mate.conversation.events.filter(type="user.message").count() == 2
+
+
+def test_an_account_is_deleted_while_a_run_of_hers_begins_without_a_deadlock(
+    alice: User,
+    staff: User,
+    converse: Converse,  # noqa: F811
+):
+    conversation, _ = converse()
+    held = Conversation.objects.filter(pk=conversation.pk)
+    hers = User.objects.filter(pk=alice.pk)
+    in_one_order(partial(delete_account, actor=staff, user=alice), [held, hers])
+    assert not hers.exists()
