@@ -126,7 +126,7 @@ def spent_of(trial: Trial) -> Spent:
     family = Conversation.objects.filter(pk__in=WithDescendants(begun.order_by().values("pk")))
     conversations = list(family.values_list("pk", flat=True))
     # Whom a script has asked may play none.
-    free = Q(provider=Played.name) if trial.evaluation.scripted else Q(pk=None)
+    free = Q(provider=Played.name) if trial.evaluation.scripted else Q(pk__in=[])
     sums = (
         Usage.objects.filter(conversation__in=conversations)
         .order_by()
