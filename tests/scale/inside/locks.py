@@ -476,7 +476,7 @@ def test_an_mcp_server_and_a_run_that_begins_meanwhile_do_not_deadlock(
         away = Departure(names_itself=True, client_auth="none", steps=0, url=url, **names)
         flow = McpFlow(server=server, user=alice, organisation=acme)
         refresh = Refresh(token_endpoint=url, client_id="a", client_auth="none")
-        act = partial(connections._keep, alice, flow, away, refresh, Granted("token"))
+        act = partial(connections._keep, alice, flow, away, refresh, Granted("a-token-of-hers"))
     in_one_order(act, [Organisation.objects.filter(pk=acme.pk), User.objects.filter(pk=alice.pk)])
     assert McpServer.objects.filter(owner=alice).count() == 1
     assert McpConnection.objects.count() == (what == "connected")
