@@ -136,7 +136,7 @@ def edit_and_resend(
         held = own_conversation(actor, conversation)
         known = Event.objects.filter(conversation=held, key=key).first() if key else None
         if known is not None:
-            return sent_before(known, actor=actor, text=text)
+            return sent_before(known, sender=actor, text=text)
         log = at_rest(held, read)
         place = log.place_of(message_uid)
         message = log.path[place].event

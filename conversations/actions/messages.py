@@ -92,7 +92,7 @@ def post_message(
             require_room(actor)
         elif files:
             require_writable(actor, conversation)
-            return sent_before(before, actor=actor, text=text)
+            return sent_before(before, sender=actor, text=text)
         attachments = check_media(attachments, who=whose_place(actor), field="attachments")
     # Copied before the row is there: that they are foreign is known before anybody can read them.
     with (
@@ -103,7 +103,7 @@ def post_message(
         if key is not None:
             known = SENT_BEFORE.first(conversation=held.pk, key=key)
             if known is not None:
-                return sent_before(known, actor=actor, text=text)
+                return sent_before(known, sender=actor, text=text)
         if held.queued_count >= settings.AGENTSITE_QUEUED_MESSAGES:
             raise Conflict(
                 _("%(count)d messages wait already.") % {"count": held.queued_count},
@@ -139,12 +139,12 @@ def post_message(
     return row
 
 
-def sent_before(known: Event, *, actor: User, text: str) -> Event:
+def sent_before(known: Event, *, sender: User, text: str) -> Event:
     """What was stored under a sender's key. Raises Conflict where that is not this message of hers: what she
     says now would be lost, and she would not know."""
     value = known.value
     said = text_of(value.content[:1]) if isinstance(value, UserMessage) else None
-    if known.actor_id != actor.pk or said != mended(text):
+    if known.actor_id != sender.pk or said != mended(text):
         raise Conflict(
             _("This key was used for another message."), hint=_("Use a new key for each message.")
         )

@@ -421,19 +421,20 @@ def test_a_suite_is_not_deleted_while_it_is_tried(alice, suite, add_cases, begun
 
 
 def test_a_suite_goes_with_the_conversations_in_which_it_was_tried(
-    alice, suite, add_cases, try_it, settings
+    alice, suite, add_cases, try_it, settings, tmp_path
 ):
+    settings.AGENTSITE_WORKSPACES_DIR = tmp_path
     check = {"type": "judge", "rubric": "Is it kind?", "at_least": 1}
     script = {"replies": [{"say": "Good morning"}], "judge": ['{"reason": "kind", "points": 4}']}
     add_cases(spec("kind", checks=[check], script=script, files={"notes.txt": {"text": "Paris"}}))
     assert states(try_it()) == ["passed"]
     still()
     assert Conversation.objects.count() == 3
-    assert list(settings.AGENTSITE_WORKSPACES_DIR.glob("*/notes.txt"))
+    assert list(tmp_path.glob("*/notes.txt"))
     delete_suite(actor=alice, suite=suite)
     assert not Conversation.objects.exists()
     assert not Evaluation.objects.exists()
-    assert not list(settings.AGENTSITE_WORKSPACES_DIR.glob("*/notes.txt"))
+    assert not list(tmp_path.glob("*/notes.txt"))
 
 
 def test_what_others_spent_for_a_trial_is_its_cost(alice, acme, environment, add_cases, try_it):
