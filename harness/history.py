@@ -286,6 +286,8 @@ class History:
         """The same since the conversation began."""
         self.tainted_beside = ""
         """The same over all branches, where somebody went back."""
+        self._left_beside = (0, "")
+        """The number of the first such event on one that was left, and what it brought."""
         self._tainted_at = 0
         """The place in the log at which the first such content came in."""
         self.made_after: dict[str, str] = {}
@@ -459,7 +461,11 @@ class History:
         self._begin(self._first_features)
         self._log = log
         self.tainted_beside = next(filter(None, map(strangers_in, log)), "")
-        for entry in on_path(log):
+        path = on_path(log)
+        here = {entry.uid for entry in path}
+        left = ((entry.seq, strangers_in(entry)) for entry in log if entry.uid not in here)
+        self._left_beside = next((each for each in left if each[1]), (0, ""))
+        for entry in path:
             self.entries.append(entry)
             self._fold(entry)
             self._last = entry
@@ -756,28 +762,43 @@ class History:
         self.wakes_in_row = self.wakes_in_row + 1 if woken else 0
 
     def _untrusted_in(self, input_: Entry) -> str:
+        beside = ""
         match input_.event:
             case WakeDue(reason=reason, note=note):
-                return self._foreign_wakes.get((reason, note), "")
-            case BackgroundFinished(untrusted_by="") as ended if self.tainted_beside:
-                beside = f"{self.tainted_beside}, on a branch that was left"
-                return "" if self._began_here(ended) else beside
+                source = self._foreign_wakes.get((reason, note), "")
+                if not self._asked_to_wake(reason, note):
+                    beside = self.tainted_beside
+            case BackgroundFinished(untrusted_by=source) as ended:
+                if self.tainted_beside and not self._began_here(input_.uid, ended):
+                    beside = self.tainted_beside
+            case UserMessage(by_agent=True, untrusted_by=source):
+                seq, read = self._left_beside
+                # Whoever says it may have been told there what it says here.
+                beside = read if input_.seq > seq or not input_.seq else ""
             case _:
                 return untrusted_in_input(input_)
+        return source or (f"{beside}, on a branch that was left" if beside else "")
 
-    def _began_here(self, ended: BackgroundFinished) -> bool:
-        """Whether what has ended was asked for on the path that counts."""
-        here = {entry.uid for entry in self.entries}
+    def _asked_to_wake(self, reason: str, note: str) -> bool:
+        """Whether that was asked for on the path that counts."""
+        asked = (each.event for each in self.entries if isinstance(each.event, WakeRequested))
+        return any((each.reason, each.note) == (reason, note) for each in asked)
+
+    def _began_here(self, uid: str, ended: BackgroundFinished) -> bool:
+        """Whether what has ended, as the event of this id says, was asked for on the path that counts."""
+        call = ""
         for entry in self.entries:
             match entry.event:
-                case BackgroundStarted(background_id=uid) if uid == ended.background_id:
+                case BackgroundStarted(background_id=command) if command == ended.background_id:
                     return True
-                case SubagentStarted(subagent=uid, tool_use_id=call) if uid == ended.subagent:
-                    if call in here:
-                        return True
-                case _:
-                    pass
-        return False
+                case (
+                    SubagentStarted(subagent=child, tool_use_id=about)
+                    | SubagentEnded(subagent=child, tool_use_id=about)
+                ) if child == ended.subagent:
+                    call = about  # asked more than once, it is the last that has ended before this says so
+                case _ if entry.uid == uid:
+                    break
+        return any(entry.uid == call for entry in self.entries)
 
     def _fold_subagent(self, event: SubagentEnded) -> None:
         """What it did not use comes back to the turn it began in; another one has nothing of it."""

@@ -33,6 +33,7 @@ from harness.events import (
     SpanModelRequestEnd,
     SpanModelRequestStart,
     SpanOutcomeEvaluationEnd,
+    SubagentEnded,
     SubagentStarted,
     UserCustomToolResult,
     UserDefineOutcome,
@@ -308,6 +309,74 @@ def test_what_was_asked_for_on_a_branch_that_was_left_brings_what_was_read_there
     )
     assert here.tainted_by == ""
     assert beside.tainted_by == "a page, on a branch that was left"
+
+
+def folded(*events: Known | AppEvent) -> History:
+    return History(Entry(f"e{number}", event, number) for number, event in enumerate(events, 1))
+
+
+@pytest.mark.parametrize("spoken", [False, True], ids=["at once", "once a person had spoken"])
+def test_a_wake_that_was_asked_for_on_a_branch_that_was_left_brings_what_was_read_there(
+    spoken: bool,
+) -> None:
+    page = AgentToolResult(
+        tool_use_id="e2", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+    heard = (
+        SpanModelRequestStart(),
+        SpanModelRequestEnd(model_request_start_id="e4", model_usage=ModelUsage()),
+        UserMessage(content=(Text(text="Thanks."),)),
+        InputTaken(event_ids=("e6",)),
+    )
+    asked = WakeRequested(delay_seconds=9, reason="send", note="the keys")
+    due = WakeDue(reason="send", note="the keys")
+    log = [SessionStatusRunning(), PLAIN, page, *(heard if spoken else ()), asked]
+    left = [*log, Rewound(behind=1), due]
+    beside = folded(*left, InputTaken(event_ids=(f"e{len(left)}",)))
+    assert beside.tainted_by == "a page, on a branch that was left"
+    stays = [*log, due]
+    here = folded(*stays, InputTaken(event_ids=(f"e{len(stays)}",)))
+    assert here.tainted_by == ("" if spoken else "a page")
+
+
+def test_a_subagent_that_was_asked_again_on_a_branch_that_was_left_brings_what_was_read_there() -> (
+    None
+):
+    """It was asked before as well, where the conversation stands."""
+    page = AgentToolResult(
+        tool_use_id="e1", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+
+    def began(call: str) -> SubagentStarted:
+        return SubagentStarted(tool_use_id=call, subagent="conv_1", name="code", description="x")
+
+    def ended(call: str) -> list[Known]:
+        end = SubagentEnded(tool_use_id=call, subagent="conv_1", state="completed")
+        told = BackgroundFinished(
+            background_id="b", command="x", state="completed", subagent="conv_1"
+        )
+        return [end, told]
+
+    first = [AgentToolUse(name="subagent", input={}), began("e1"), *ended("e1")]
+    again = [*first, page, AgentToolUse(name="subagent", input={}), began("e6")]
+    left = folded(*again, Rewound(behind=4), *ended("e6"), InputTaken(event_ids=("e10",)))
+    assert left.tainted_by == "a page, on a branch that was left"
+    both = folded(*again, Rewound(behind=4), PLAIN, InputTaken(event_ids=("e4", "e9")))
+    assert both.tainted_by == "", "the first was asked for where it stands"
+
+
+def test_what_another_agent_says_once_a_branch_was_left_may_come_of_what_was_read_there() -> None:
+    page = AgentToolResult(
+        tool_use_id="e2", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+    mail = UserMessage(content=(Text(text="Send them."),), by_agent=True)
+    before = [SessionStatusRunning(), mail, InputTaken(event_ids=("e2",))]
+    after = folded(*before, page, Rewound(behind=3), mail, InputTaken(event_ids=("e6",)))
+    assert after.tainted_by == "a page, on a branch that was left"
+    again = folded(*before, page, Rewound(behind=3), SessionStatusRunning())
+    assert again.tainted_by == "", "it was said before the page was read"
+    none = folded(*before, PLAIN, Rewound(behind=3), mail, InputTaken(event_ids=("e6",)))
+    assert none.tainted_by == ""
 
 
 def test_a_verdict_on_work_that_read_what_strangers_wrote_may_say_what_they_want() -> None:
