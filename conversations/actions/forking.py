@@ -224,7 +224,8 @@ def _begun(
 
 def _strangers_before(log: Log, place: int, copied: Sequence[tuple[str, Entry]]) -> str:
     """What strangers' words the dialogue rests on; empty: on none, or what is copied says so itself."""
-    before = [entry for entry in log.path if entry.seq <= place]
+    # With those that were left: what comes of them later says nothing of it by itself.
+    before = [entry for entry in log.entries if entry.seq <= place]
     # Told where a fork ended that it began with, and of all that it began with.
     before += [
         entry for entry in log.path if entry.seq > place and isinstance(entry.event, WordsBrought)

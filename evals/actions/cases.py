@@ -63,7 +63,7 @@ def case_of(*, actor: User, conversation: Conversation, event_uid: str, name: st
                 Recorded(uid=row.uid, at=row.created_at.timestamp(), event=dump(row.value))
                 for row in before
             ],
-            "untrusted_by": _strangers(conversation, asked, before)[:SOURCE],
+            "untrusted_by": _strangers(conversation, rows, asked, before)[:SOURCE],
             "script": {"replies": [{"say": first}]} if first else {},
             "checks": [{"type": "text", "any": [first[:PHRASE] or "…"]}],
             "note": _("Made of a conversation on %(day)s.") % {"day": timezone.now().date()},
@@ -78,13 +78,24 @@ def _words(rows: list[Event], asked: Event) -> str:
     return text_of(said.content) if isinstance(said, UserMessage | MessageEdited) else ""
 
 
-def _strangers(conversation: Conversation, asked: Event, before: list[Event]) -> str:
+def _strangers(
+    conversation: Conversation, rows: list[Event], asked: Event, before: list[Event]
+) -> str:
     """Whose words the message holds or goes by, as far as what is recorded before it does not say so."""
     value = asked.value
     source = value.untrusted_by if isinstance(value, UserMessage) else ""
-    if source or not before or History([row.entry() for row in before]).ever_tainted_by:
+    if source or (before and History([row.entry() for row in before]).ever_tainted_by):
         return source
-    return strangers_above(conversation)
+    if conversation.rewound_seq is not None:
+        # What comes of a branch that was left says nothing of it by itself.
+        taken = next(row for row in rows if asked.uid in _taken_in(row))
+        heard = conversation.events.filter(seq__lte=taken.seq).order_by("seq")
+        source = History([row.entry() for row in heard]).ever_tainted_by
+    return source or (strangers_above(conversation) if before else "")
+
+
+def _taken_in(row: Event) -> list[str]:
+    return list(row.payload["event_ids"]) if row.type == "x.input_taken" else []
 
 
 def _asked(rows: list[Event], answer: Event) -> Event:
@@ -93,8 +104,7 @@ def _asked(rows: list[Event], answer: Event) -> Event:
     for row in rows:
         if row.seq > answer.seq:
             break
-        if row.type == "x.input_taken":
-            taken = list(row.payload["event_ids"])
+        taken = _taken_in(row) or taken
     found = [row for row in rows if row.uid in taken and row.type == "user.message"]
     if not found:
         raise NotFound(_("There is no such answer."))

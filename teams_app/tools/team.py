@@ -101,6 +101,7 @@ def read_inbox(context: ToolContext, _arguments: dict[str, Any]) -> ToolOutput:
         f"{'' if mail.was_read else '(not read yet) '}{in_words(mail)}" for mail in reversed(mails)
     ]
     source = next((mail.untrusted_by for mail in mails if mail.untrusted_by), "")
+    source = source or context.brought_by(mail.event_uid for mail in mails if mail.event_uid)
     text = "\n\n".join(lines) or "Nobody has written to you."
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
@@ -143,7 +144,10 @@ def check_protocol(context: ToolContext, arguments: dict[str, Any]) -> ToolOutpu
     if found is None:
         raise ToolError("There is no such request in the team.")
     text = f"{found.kind}: {found.state}{': ' + found.answer if found.answer else ''}"
-    return ToolOutput(text, untrusted=bool(found.untrusted_by), untrusted_by=found.untrusted_by)
+    source = found.untrusted_by
+    if context.tainted_beside and found.answer and found.person_id is None:
+        source = source or context.brought_by([found.key])
+    return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
 
 # --------------------------------------------------------------------------------------------------

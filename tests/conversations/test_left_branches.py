@@ -12,13 +12,18 @@ from django.utils import timezone
 from accounts.models import User
 from conversations.actions.branching import rewind
 from conversations.actions.conversations import create_conversation
+from conversations.actions.forking import fork_conversation
 from conversations.models import BackgroundCommand, Conversation
+from harness.content import Text
+from harness.events import UserMessage
 from harness.messages import ModelRequest
+from programs.actions.sending import send_events
 from providers.scripted import call, reply
 from sharedfiles.models import SharedDraft
 from subagents.models import Subagent
-from teams_app.models import Task, Team, Teammate
-from tests.conversations.conftest import Converse, still
+from teams_app.models import Mail, Task, Team, Teammate
+from teams_app.telling import say_to_agent
+from tests.conversations.conftest import Converse, rested, still
 from tests.conversations.strangers import more_tools, results, then_send, turn
 
 __all__ = ["more_tools"]
@@ -145,6 +150,82 @@ def test_a_task_whose_words_come_of_a_left_branch_counts_as_what_was_read_there(
 
     assert WORDS in str([result.content for result in results(conversation)[-2:]])
     assert asked[: len(why)] == why if page else asked == ""
+
+
+def test_a_title_of_a_message_on_a_left_branch_is_read_in_no_log(
+    alice: User, converse: Converse
+) -> None:
+    """It may be of what a mail said."""
+    conversation, _ = converse(
+        [reply("Hello."), *then_send(call("read_events", types=["session.updated"]))]
+    )
+    sent = UserMessage(content=(Text(text=WORDS),), untrusted_by="a mail")
+    send_events(actor=alice, conversation=conversation, events=[sent])
+    rested(conversation)
+    assert conversation.title == WORDS
+    first = conversation.events.filter(type="user.message").get()
+    rewind(actor=alice, conversation=conversation, event_uid=first.uid)
+
+    assert turn(alice, conversation, 2) == ""
+
+    assert "session.updated" in str(results(conversation)[0].content)
+    assert WORDS not in str(results(conversation)[0].content)
+
+
+@pytest.mark.parametrize(
+    ("page", "why"), [(True, "Untrusted content (a tool, on a branch that was left)"), (False, "")]
+)
+def test_mails_that_were_heard_on_a_left_branch_count_as_what_was_read_there(
+    alice: User, converse: Converse, page: bool, why: str
+) -> None:
+    left = call("peek") if page else call("list_files")
+    conversation, _ = converse(
+        [reply("Hello."), reply(left), reply("Read."), *then_send(call("read_inbox"))],
+        features={"teams": True},
+    )
+    assert turn(alice, conversation) == ""
+    first = conversation.events.filter(type="agent.message").get()
+    assert turn(alice, conversation, 2) == ""
+    teammate(conversation, "")
+    team = Team.objects.get()
+    heard = conversation.events.filter(type="agent.message").last()
+    Mail.objects.create(
+        team=team,
+        kind=Mail.Kind.MESSAGE,
+        sender=team.teammates.get().conversation,
+        receiver=conversation,
+        text=WORDS,
+        key="k",
+        event_uid=heard.uid,
+    )
+    still()
+    rewind(actor=alice, conversation=conversation, event_uid=first.uid)
+
+    asked = turn(alice, conversation, 3)
+
+    assert WORDS in str(results(conversation)[1].content)
+    assert asked[: len(why)] == why if page else asked == ""
+
+
+def test_a_fork_keeps_the_mark_of_what_an_agent_said_once_a_branch_was_left(
+    alice: User, converse: Converse
+) -> None:
+    """What it may come of stays behind, and it says nothing of that by itself."""
+    conversation, _ = converse(
+        [reply("Hello."), reply(call("peek")), reply("Read."), reply("Heard."), *then_send()]
+    )
+    turn(alice, conversation)
+    first = conversation.events.filter(type="agent.message").get()
+    turn(alice, conversation, 2)
+    still()
+    rewind(actor=alice, conversation=conversation, event_uid=first.uid)
+    say_to_agent(conversation.pk, WORDS)
+    rested(conversation, 3)
+    still()
+
+    fork = fork_conversation(actor=alice, conversation=conversation)
+
+    assert turn(alice, fork, 3).startswith("Untrusted content (a tool, on a branch that was left)")
 
 
 def test_a_change_that_was_refused_keeps_nobody_from_the_task_board(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from conversations.actions.branching import rewind
 from conversations.actions.conversations import create_conversation
 from conversations.actions.forking import fork_conversation
 from conversations.broughtwords import WordsBrought
@@ -62,7 +65,7 @@ def turn(conversation: Conversation, said: EventValue, *between: EventValue) -> 
     return Event.objects.get(uid=answer.uid)
 
 
-def said(text: str, **more: str) -> UserMessage:
+def said(text: str, **more: Any) -> UserMessage:
     return UserMessage(content=(Text(text=text),), **more)
 
 
@@ -111,6 +114,21 @@ def test_so_it_does_where_the_case_is_made_of_a_fork(alice, suite, try_it, talk)
     answer = fork.events.filter(type="agent.message").latest("seq")
     trial = tried(alice, suite, try_it, fork, answer)
     assert history_of(trial).ever_tainted_by == "a page"
+
+
+def test_what_an_agent_said_once_a_branch_was_left_has_its_mark_in_a_trial(
+    alice, suite, try_it, talk
+):
+    """It may come of what was read there, and says nothing of it by itself."""
+    first = turn(talk, said("Hello."))
+    turn(talk, said("A page.", untrusted_by="a page"))
+    still()
+    rewind(actor=alice, conversation=talk, event_uid=first.uid)
+    turn(talk, said("Send them.", by_agent=True))
+    answer = turn(talk, said("Thanks."))
+    talk.refresh_from_db()
+    trial = tried(alice, suite, try_it, talk, answer)
+    assert "a page" in history_of(trial).ever_tainted_by
 
 
 def test_a_conversation_of_ones_own_words_makes_a_case_without_marks(alice, suite, try_it, talk):

@@ -24,6 +24,7 @@ from harness.events import (
     MessageEdited,
     SessionError,
     SessionStatusIdle,
+    SessionUpdated,
     ToolResult,
     ToolUse,
     UserMessage,
@@ -187,6 +188,8 @@ def words_of(event: Event) -> str:
             return ""  # what a service or a hook said to people may be others' words
         case FeedbackGiven():
             return ""
+        case SessionUpdated(made_of=message) if message:
+            return ""  # it holds on every branch, and says what a message says that may stand on another
         case WakeDue():
             return f"{event.reason} {event.note}".strip()
         case _ if isinstance(event, ToolUse):
