@@ -36,7 +36,8 @@ def evidence_of(workspace: Path, held: Provenance | None, room: int) -> Shown:
         told.append(text)
     # What was put there meanwhile was marked before.
     marks = held.foreign() if held is not None else NOTHING
-    sources = (marks.about(entry) or marks.about_name(entry) for entry in shown)
+    folders = marks.folders_in(files)
+    sources = (marks.about(entry) or marks.about_name(entry, folders) for entry in shown)
     foreign = next(filter(None, sources), "") if marks else ""
     left_out = len(newest) - len(told)
     if left_out or not listing.complete:

@@ -20,6 +20,7 @@ from harness.history import Entry, History
 from harness.tools import ToolOutput
 from jobs.apart import each_apart
 from jobs.prepared import Prepared
+from tools_app.workspace import Workspace, workspace_for
 
 from .files import Brought, Change, bring_up, changes_of, diff_text, named, source_of
 from .inturn import in_turn
@@ -190,8 +191,13 @@ def _shown_of_strangers(row: Subagent, brought: Brought | None) -> str:
     if row.child is None or not (changes := _to_show(row, brought)):
         return ""
     known = TableProvenance(row.child.pk).foreign()
+    folders = known.folders_in(Workspace(workspace_for(row.child.uid)))
     sources = ((change.path, source_of(change, known)) for change in changes)
-    return next((f"{path}: {source}" for path, source in sources if source), "")
+    told = (
+        f"{path}: {source}" if source else known.about_path(path, "", folders)
+        for path, source in sources
+    )
+    return next(filter(None, told), "")
 
 
 def _files(row: Subagent, brought: Brought | None) -> str:

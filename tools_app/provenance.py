@@ -7,12 +7,14 @@ content has entered a run. Where the marks are kept is the runner's side, reache
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain
 from typing import Protocol
 
-from harness.errors import NotFound
+from harness.errors import AgentError, NotFound
 from harness.tools import ToolContext, ToolOutput
 from tools_app.confinement import parse_path, shown
 from tools_app.leases import Lease
@@ -28,6 +30,9 @@ OUTPUT = "it is the answer to a call that brought untrusted content"
 _GIVEN_NAMES = frozenset({"", UPLOADED, OUTPUT})
 """Sources of what has its name from a person, or from this server."""
 
+SourceOfFolder = Callable[[str], str]
+"""By the path of a folder: where its name comes from that strangers may have written; empty: from none."""
+
 MARGIN = 1.0
 """Seconds by which clocks of files may be behind."""
 
@@ -39,7 +44,7 @@ class Foreign:
     paths: Mapping[str, str] = field(default_factory=dict)
     """By path: where the file comes from, in words."""
     inodes: Mapping[int, str] = field(default_factory=dict)
-    """The same by the files' numbers, which stay when a file is moved."""
+    """The same by the files' numbers, which stay when a file is moved, and are given anew once it is gone."""
     since: float | None = None
     """When the first command began that may have carried foreign content into other files."""
     settled: bool = False
@@ -52,28 +57,53 @@ class Foreign:
 
     def source_of(self, entry: Entry) -> str:
         """Why what stands in a file is foreign, in words; empty: it is not."""
-        source = self.paths.get(entry.path) or self.inodes.get(entry.inode, "")
-        if not source and self.since is not None and entry.changed >= self.since - MARGIN:
-            source = f"it was changed by, or after, {self.command}"
-        return source
+        if source := self.paths.get(entry.path):
+            return source
+        if self.since is None:
+            return ""  # only a command gives a file another name: of what is gone, the number is another's
+        if source := self.inodes.get(entry.inode, ""):
+            # Whoever gave it this name, it is not the one that it had from a person or from this server.
+            return f"{source}, and has another name since" if source in _GIVEN_NAMES else source
+        if entry.changed >= self.since - MARGIN:
+            return f"it was changed by, or after, {self.command}"
+        return ""
 
     def about(self, entry: Entry) -> str:
         """The same with the file's path."""
         source = self.source_of(entry)
         return f"{entry.display_path}: {source}" if source else ""
 
-    def about_name(self, entry: Entry) -> str:
+    def about_name(self, entry: Entry, of_folder: SourceOfFolder | None = None) -> str:
         """The same of a file's name alone, which is a person's choice for what she uploads, and this
         server's for what it keeps of answers and for the folder of results."""
-        return self.about_path(entry.path, self.source_of(entry))
+        return self.about_path(entry.path, self.source_of(entry), of_folder)
 
-    def about_path(self, path: str, source: str) -> str:
-        """The same of what has this `source`, with the names of the folders on the way to it."""
+    def about_path(self, path: str, source: str, of_folder: SourceOfFolder | None = None) -> str:
+        """The same of what has this `source`, with the names of the folders on the way to it; `of_folder`:
+        `folders_in` where it stands."""
         if path == OUTPUTS:
             return ""
-        above = (self.paths.get(folder, "") for folder in _above(path))
-        named = next((each for each in (source, *above) if each not in _GIVEN_NAMES), "")
+        if of_folder is None or self.paths.get(path) in _GIVEN_NAMES:  # and with it the way to it
+            of_folder = self._marked
+        above = (of_folder(folder) for folder in _above(path) if folder != OUTPUTS)
+        named = next((each for each in chain((source,), above) if each not in _GIVEN_NAMES), "")
         return f"{shown(path)}: {named}" if named else ""
+
+    def folders_in(self, workspace: Workspace) -> SourceOfFolder:
+        """Why the name of a folder is foreign, also of one that a command made or moved, which is known by
+        its number or by when it was changed. Each is looked at once."""
+
+        @cache
+        def source(path: str) -> str:
+            try:
+                return self.source_of(workspace.stat(path))
+            except AgentError:
+                return self._marked(path)
+
+        return source
+
+    def _marked(self, path: str) -> str:
+        return self.paths.get(path, "")
 
     @property
     def anything(self) -> str:
@@ -124,7 +154,11 @@ def answered(
     """An answer that shows what stands in `files`; with `names`, also names of theirs that the model did not
     give itself."""
     foreign = foreign_in(context)
-    sources = (foreign.about(file) or (foreign.about_name(file) if names else "") for file in files)
+    folders = foreign.folders_in(Workspace(context.workspace))
+    sources = (
+        foreign.about(file) or (foreign.about_name(file, folders) if names else "")
+        for file in files
+    )
     source = next(filter(None, sources), "") if foreign else ""
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
@@ -132,13 +166,16 @@ def answered(
 def named(context: ToolContext, text: str, files: Iterable[Entry]) -> ToolOutput:
     """An answer that shows the names of `files`, and nothing of what stands in them."""
     foreign = foreign_in(context)
-    source = next(filter(None, map(foreign.about_name, files)), "") if foreign else ""
+    folders = foreign.folders_in(Workspace(context.workspace))
+    sources = (foreign.about_name(file, folders) for file in files)
+    source = next(filter(None, sources), "") if foreign else ""
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
 
 def whose_name(context: ToolContext, entry: Entry) -> str:
     """Why an error that names a file repeats words of strangers; empty: it repeats none."""
-    return foreign_in(context).about_name(entry)
+    foreign = foreign_in(context)
+    return foreign.about_name(entry, foreign.folders_in(Workspace(context.workspace)))
 
 
 def write(
