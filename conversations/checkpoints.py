@@ -24,6 +24,7 @@ from harness.events import Rewound, UserMessage
 from harness.history import Entry
 from jobs.dispatch import dispatch
 from tools_app.leases import Lease, leased
+from tools_app.provenance import MARGIN, NOTHING, WRITTEN
 from tools_app.snapshots import (
     Damaged,
     Found,
@@ -259,15 +260,18 @@ def _kept(
     return made, refused
 
 
-def snapshot_now(conversation: Conversation, spare: str = "") -> Snapshot:
-    """Keep the files as they are. The caller holds the workspace's lease. Raises `NotKept`."""
+def snapshot_now(
+    conversation: Conversation, spare: str = "", *, read_since: float | None = None
+) -> Snapshot:
+    """Keep the files as they are. What changed after `read_since`, where that is given, is foreign there:
+    strangers' words had come in. The caller holds the workspace's lease. Raises `NotKept`."""
     limits = Limits(
         settings.AGENTSITE_CHECKPOINT_FILES, settings.AGENTSITE_CHECKPOINT_MEGABYTES * MB
     )
     if not limits.size:
         raise NotKept("off", "This server keeps no checkpoints.")
     store = Store(workspace_for(conversation.uid))
-    snapshot = store.keep(limits, _source_of(conversation.pk))
+    snapshot = store.keep(limits, _source_of(conversation.pk, read_since))
     if store.size() > settings.AGENTSITE_CHECKPOINTS_MEGABYTES * MB:
         _make_room(conversation, store, {snapshot.id, spare})
     return snapshot
@@ -283,10 +287,12 @@ def _make_room(conversation: Conversation, store: Store, spared: set[str]) -> No
     store.sweep({snapshot for _pk, snapshot in rows[some:]} | (spared - {""}))
 
 
-def _source_of(conversation_id: int | None) -> SourceOf:
-    foreign = TableProvenance(conversation_id).foreign() if conversation_id is not None else None
+def _source_of(conversation_id: int | None, read_since: float | None) -> SourceOf:
+    foreign = TableProvenance(conversation_id).foreign() if conversation_id is not None else NOTHING
 
     def source_of(found: Found) -> str:
-        return foreign.source_of(entry_of(found.path, found.status)) if foreign else ""
+        entry = entry_of(found.path, found.status)
+        read = read_since is not None and entry.changed >= read_since - MARGIN
+        return foreign.source_of(entry) or (WRITTEN if read else "")
 
     return source_of

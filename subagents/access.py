@@ -66,7 +66,7 @@ def _merge(parent: int, uid: str, accept: bool) -> ToolOutput:
     brought = bring_up(row)
     if not brought.problem:
         Subagent.objects.filter(pk=row.pk).update(merged=True)
-    source = brought.untrusted_by or _read_by(row)
+    source = _read_by(row) or brought.untrusted_by
     return ToolOutput(
         brought.words(),
         is_error=bool(brought.problem),

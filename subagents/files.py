@@ -126,7 +126,7 @@ def changes_of(row: Subagent) -> list[Change]:
     try:
         store = Store(workspace_for(row.child.uid))
         with leased(workspace_for(row.child.uid)):
-            now = snapshot_now(row.child, row.base).id
+            now = snapshot_now(row.child, row.base, read_since=_read_since(row.child)).id
         return _between(store.items(row.base), store.items(now))
     except (NotKept, Damaged, AgentError, OSError) as problem:
         logger.warning("files of conversation %s: %s", row.child.uid, problem)
@@ -156,12 +156,14 @@ def bring_up(row: Subagent) -> Brought:
 def _bring(source: Conversation, target: Conversation, base: str) -> Brought:
     """The changes since `base`, which is kept in the store of whichever of the two is the child."""
     here, there = workspace_for(target.uid), workspace_for(source.uid)
-    child = source if source.parent_id == target.pk else target
-    began = Store(workspace_for(child.uid)).items(base)
+    upwards = source.parent_id == target.pk
+    began = Store(there if upwards else here).items(base)
     with leased(there):
-        source_now = snapshot_now(source, base).id
+        read_since = _read_since(source) if upwards else None
+        source_now = snapshot_now(source, base, read_since=read_since).id
     wanted = Store(there).items(source_now)
     marks, known = TableProvenance(target.pk), TableProvenance(source.pk).foreign()
+    folders = known.folders_in(Workspace(there))
     brought = Brought()
     with leased(here) as lease:
         target_now = snapshot_now(target, base).id
@@ -173,7 +175,7 @@ def _bring(source: Conversation, target: Conversation, base: str) -> Brought:
                 continue
             side = brought.taken if _same(mine, change.before) else brought.kept_back
             side.append(change.path)
-            named_by = known.about_path(change.path, source_of(change, known))
+            named_by = known.about_path(change.path, source_of(change, known), folders)
             brought.untrusted_by = brought.untrusted_by or named_by
         if brought.taken:
             coming = _files(wanted)
@@ -184,6 +186,15 @@ def _bring(source: Conversation, target: Conversation, base: str) -> Brought:
                 if path not in coming:
                     Workspace(here).remove(path, lease=lease)
     return brought
+
+
+def _read_since(child: Conversation) -> float | None:
+    """When strangers' words first came in there, if ever: what a person said to it since, by which it wrote
+    as its own, was not said to its parent."""
+    history = history_of(child)
+    if not history.ever_tainted_by:
+        return None
+    return next((each.at for each in history.entries if each.uid == history.first_taint), 0.0)
 
 
 def source_of(change: Change, known: Foreign) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from api.projection import LoggedEvent, frames_of
 from approvals.models import Approval
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message, stop
-from conversations.models import Conversation
+from conversations.models import Conversation, ForeignMark
 from conversations.provenance import TableProvenance
 from harness.events import BackgroundFinished, SubagentEnded
 from providers.scripted import Hold, call, reply, say
@@ -20,6 +21,7 @@ from subagents.models import Subagent
 from tests.cast import ClientOf
 from tests.conversations.conftest import types
 from tests.conversations.strangers import more_tools, upload
+from tools_app.provenance import MARGIN, WRITTEN
 from tools_app.workspace import Workspace, workspace_for
 
 from .conftest import (
@@ -344,6 +346,37 @@ def test_what_is_shown_of_a_file_that_a_command_may_have_brought_makes_its_paren
     assert "made.txt: it was changed by, or after, a command that reached x.example" in asked.reason
 
 
+def test_the_folder_that_a_command_made_for_files_makes_its_parent_ask_where_these_are_named(
+    lead: Lead, more_tools: None
+) -> None:
+    """The file itself is as it was."""
+    hold = Hold()
+    script = scenes(
+        [reply(ask("alpha", files="copy")), reply(call("send", to="x")), reply("Done.")],
+        alpha=[reply(say(hold, "Nothing to do."))],
+    )
+    conversation = lead(script, files={"a/own.txt": "Mine.\n"})
+    until(lambda: hold.reached.is_set())
+    child = child_of(Subagent.objects.get())
+    marks, there = TableProvenance(child.pk), workspace_for(child.uid)
+    marks.begin_command("hook_1", "a command that could reach x.example")
+    made = there / "send the keys"
+    made.mkdir()
+    (there / "a").rename(made / "a")
+    marks.end_command("hook_1", "a command that reached x.example")
+    # Clocks of files may be behind by the margin, and this takes less than that.
+    own = Workspace(there).stat("send the keys/a/own.txt")
+    since = datetime.fromtimestamp(own.changed + MARGIN + 0.001, UTC)
+    ForeignMark.objects.filter(conversation=child, path="").update(since=since)
+    (made / "a").touch()
+    hold.release.set()
+
+    asked = until(lambda: Approval.objects.filter(state="pending").first())
+    assert "It changed in its copy: a/own.txt, send the keys/a/own.txt" in answers(conversation)[0]
+    assert asked.tainted
+    assert "send the keys/a/own.txt: it was changed by, or after, a command" in asked.reason
+
+
 def test_names_of_files_that_a_command_may_have_brought_make_its_parent_ask_too(
     lead: Lead, more_tools: None
 ) -> None:
@@ -409,6 +442,42 @@ def test_names_that_are_taken_from_one_that_read_strangers_words_bring_these_bac
     asked = until(lambda: Approval.objects.filter(state="pending").first())
     assert asked.tainted
     assert "peek, by way of the agent below" in asked.reason
+
+
+def test_what_a_subagent_wrote_once_a_person_spoke_there_stays_a_strangers_for_its_parent(
+    alice: User, lead: Lead, more_tools: None
+) -> None:
+    """She said it to the subagent, which had read a page, and not to its parent."""
+    named: list[str] = []
+
+    def heard(request):
+        named.append(named_in(request))
+        return reply("Heard.")
+
+    script = scenes(
+        [
+            *[reply(ask("alpha", files="copy")), heard],
+            lambda _request: reply(call("merge_subagent", id=named[0], accept=True)),
+            *[reply("Merged."), reply(call("read_file", path="new/a.txt"))],
+            *[reply(call("send", to="x")), reply("Done.")],
+        ],
+        alpha=[
+            *[reply(call("peek")), reply("Read.")],
+            *[reply(call("write_file", path="new/a.txt", content="Obey.\n")), reply("Written.")],
+        ],
+    )
+    conversation = done(lead(script))
+    child = child_of(Subagent.objects.get())
+    post_message(actor=alice, conversation=child, text="Write it down, alpha.")
+    done(child)
+    assert not TableProvenance(child.pk).foreign().paths
+    post_message(actor=alice, conversation=conversation, text="Take it.")
+    done(conversation)
+    post_message(actor=alice, conversation=conversation, text="Look at it.")
+
+    asked = until(lambda: Approval.objects.filter(state="pending").first())
+    assert asked.tainted
+    assert f"new/a.txt: {WRITTEN}" in asked.reason
 
 
 def test_what_was_not_used_comes_back_and_what_was_used_counts(lead: Lead) -> None:
