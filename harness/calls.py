@@ -537,7 +537,8 @@ class Calls:
                 await self._perform(*allowed[0])
 
     def _as_composed(self, call: OpenCall, nested: Nested, outcome: Outcome) -> Outcome:
-        """What others wrote in the answers that it got may stand in its own."""
+        """What others wrote in the answers that it got, or had written before it was asked for, may stand
+        in its own."""
         if not outcome.is_error and not outcome.stopped:
             try:
                 nested.require_whole()
@@ -546,8 +547,10 @@ class Calls:
         made = self.history.nested_in(call.uid)
         sources = (untrusted_in_answer(each.answer, each.use.name) for each in made if each.answer)
         source = next(filter(None, sources), "")
-        if not source:
+        before = self.history.made_after.get(call.uid, "")
+        if not (source or before):
             return outcome
+        source = source or f"{before}, when this was asked for"
         return replace(outcome, untrusted=True, untrusted_by=outcome.untrusted_by or source)
 
     def _left_open(self, call: OpenCall) -> list[Entry]:

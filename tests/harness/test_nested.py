@@ -233,6 +233,20 @@ async def test_what_strangers_wrote_marks_the_answer_and_the_calls_behind_it():
     assert (told.untrusted, told.untrusted_by) == (True, "fetch")
 
 
+async def test_so_does_what_strangers_wrote_before_it_was_asked_for():
+    """Its own words go into what it answers, as those of a command."""
+    tools = [make_tool("fetch", untrusted=True), composed("report", ("look", "a"))]
+    bench = Bench(
+        scripted(reply(call("fetch", text="x")), reply(call("report", text="go")), reply("Done.")),
+        tools=[*tools, make_tool("look")],
+        rules=(ToolRule(tool="*"),),
+    )
+    await bench.run(said("Go"))
+    outer = use_of(bench, "report").uid
+    (told,) = [e for e in bench.events(AgentToolResult) if e.tool_use_id == outer]
+    assert (told.untrusted, told.untrusted_by) == (True, "fetch, when this was asked for")
+
+
 async def test_an_interrupt_answers_the_call_and_what_it_called():
     bench = bench_of(composed("report", ("send", "b")), make_tool("send"), rules=ASKS)
     await bench.run(said("Go"))
