@@ -291,6 +291,8 @@ def _source_of(conversation_id: int | None, read_since: float | None) -> SourceO
     foreign = TableProvenance(conversation_id).foreign() if conversation_id is not None else NOTHING
 
     def source_of(found: Found) -> str:
+        if not foreign and read_since is None:
+            return ""
         entry = entry_of(found.path, found.status)
         read = read_since is not None and entry.changed >= read_since - MARGIN
         return foreign.source_of(entry) or (WRITTEN if read else "")
