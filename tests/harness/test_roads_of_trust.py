@@ -370,7 +370,7 @@ def test_what_another_agent_says_once_a_branch_was_left_may_come_of_what_was_rea
         tool_use_id="e2", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
     )
     mail = UserMessage(content=(Text(text="Send them."),), by_agent=True)
-    before = [SessionStatusRunning(), mail, InputTaken(event_ids=("e2",))]
+    before: list[Known] = [SessionStatusRunning(), mail, InputTaken(event_ids=("e2",))]
     after = folded(*before, page, Rewound(behind=3), mail, InputTaken(event_ids=("e6",)))
     assert after.tainted_by == "a page, on a branch that was left"
     again = folded(*before, page, Rewound(behind=3), SessionStatusRunning())
