@@ -197,13 +197,16 @@ def test_words_of_strangers_stay_theirs_in_files_that_come_back(alice, converse)
     upload = Upload("data.csv", 1, [b"x"])
     add_files(actor=alice, conversation=conversation, uploads=[upload])
     root = workspace_for(conversation.uid)
+    marks = TableProvenance(conversation.pk)
+    marks.begin_command("call_1", "a command")
     (root / "data.csv").rename(root / "moved.csv")
+    marks.end_command("call_1", "a command that may have read data.csv")
     row = say(alice, conversation, "one", 1)
     (root / "moved.csv").unlink()
     rewind(actor=alice, conversation=conversation, event_uid=row.uid)
     assert done(conversation) == {"moved.csv": "x"}
-    foreign = TableProvenance(conversation.pk).foreign()
-    assert foreign.source_of(Workspace(root).stat("moved.csv")) == UPLOADED
+    source = marks.foreign().source_of(Workspace(root).stat("moved.csv"))
+    assert source == f"{UPLOADED}, and has another name since"
 
 
 def test_the_oldest_checkpoints_make_room_and_all_go_with_the_conversation(
