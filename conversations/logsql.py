@@ -87,12 +87,11 @@ def hold_free(conversation_ids: Collection[int]) -> dict[int, tuple[str, int]]:
 
     It waits for no row, so that nobody's slow transaction holds up the other conversations.
     """
-    ids = _padded(list(conversation_ids))
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT id, uid, last_seq FROM {_CONVERSATIONS}"
-            f" WHERE id IN ({_marks(ids)}) ORDER BY id{_locking(skip=True)}",
-            ids,
+            f" WHERE id {_AMONG[connection.vendor]} ORDER BY id{_locking(skip=True)}",
+            [_numbers(conversation_ids)],
         )
         return {pk: (uid, last_seq) for pk, uid, last_seq in cursor.fetchall()}
 
@@ -103,11 +102,10 @@ def running(run_ids: Collection[int]) -> set[int]:
     A statement of its own, after the conversation is locked: one that both locks and looks at another
     table would see that table as it was before it waited for the lock.
     """
-    ids = _padded(list(run_ids))
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT id FROM {_RUNS} WHERE id IN ({_marks(ids)}) AND state = %s",
-            [*ids, Run.State.RUNNING.value],
+            f"SELECT id FROM {_RUNS} WHERE id {_AMONG[connection.vendor]} AND state = %s",
+            [_numbers(run_ids), Run.State.RUNNING.value],
         )
         return {pk for (pk,) in cursor.fetchall()}
 
@@ -140,6 +138,8 @@ _FROM_NOW = {
     "postgresql": "STATEMENT_TIMESTAMP() + %s::interval",
 }
 """So much later than now, as the ORM's `Now` has it."""
+_AMONG = {"sqlite": "IN (SELECT value FROM json_each(%s))", "postgresql": "= ANY(%s)"}
+"""One of `_numbers`."""
 
 
 def keep(conversation: Conversation) -> None:
@@ -327,9 +327,9 @@ def _room_for(count: int) -> int:
     return 1 << max(0, count - 1).bit_length()
 
 
-def _padded(ids: list[int]) -> list[int]:
-    """Filled up by naming the last one again."""
-    return ids + ids[-1:] * (_room_for(len(ids)) - len(ids))
+def _numbers(ids: Collection[int]) -> str | list[int]:
+    """All of them as one parameter of `_AMONG`, so that one statement asks for any number."""
+    return orjson.dumps(list(ids)).decode() if connection.vendor == "sqlite" else list(ids)
 
 
 def _marks(values: Iterable[object]) -> str:

@@ -31,6 +31,8 @@ class Cursor(base.SQLiteCursorWrapper):
 class DatabaseWrapper(base.DatabaseWrapper):
     _turns: threading.Lock | None = None
     _has_turn = False
+    _savepoints: tuple[str, ...] = ()
+    """Those that are open, outermost first."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         _close_to_others(str(conn_params["database"]))
@@ -44,11 +46,30 @@ class DatabaseWrapper(base.DatabaseWrapper):
         # Who waited in vain asks SQLite, which says what it says of locks of other processes.
         if not self._has_turn and self._turns is not None:
             self._has_turn = self._turns.acquire(timeout=TURN)
+        self._savepoints = ()
         try:
             super()._start_transaction_under_autocommit()  # type: ignore[misc]
         except BaseException:
             self._end_turn()
             raise
+
+    # Django gives each savepoint a name of its own, and the driver keeps what it compiled by its text: such
+    # statements are never asked for again, and drive out others. Here a savepoint is called by its depth.
+
+    def _savepoint(self, sid: str) -> None:
+        depth = len(self._savepoints)
+        super()._savepoint(f"s{depth}")  # type: ignore[misc]
+        self._savepoints += (sid,)
+
+    def _savepoint_rollback(self, sid: str) -> None:
+        depth = self._savepoints.index(sid)
+        super()._savepoint_rollback(f"s{depth}")  # type: ignore[misc]
+        self._savepoints = self._savepoints[: depth + 1]
+
+    def _savepoint_commit(self, sid: str) -> None:
+        depth = self._savepoints.index(sid)
+        super()._savepoint_commit(f"s{depth}")  # type: ignore[misc]
+        self._savepoints = self._savepoints[:depth]
 
     def _commit(self) -> None:
         super()._commit()  # type: ignore[misc]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection, connections, transaction
 
 from agentsite.sqlite3.base import DatabaseWrapper
 
@@ -81,3 +81,82 @@ def test_a_lock_of_another_process_is_told_as_ever_and_holds_up_nobody_else(made
     first.rollback()
     begin(second)
     assert second.connection.in_transaction
+
+
+@pytest.fixture
+def alone(made) -> DatabaseWrapper:
+    """A connection in a transaction that is nobody else's, with a table of its own."""
+    one: DatabaseWrapper = made()
+    begin(one)
+    one.in_atomic_block = True
+    with one.cursor() as cursor:
+        cursor.execute("CREATE TABLE thing (name TEXT)")
+    return one
+
+
+def opened(one: DatabaseWrapper) -> str:
+    name = one.savepoint()
+    assert name is not None
+    return name
+
+
+def add(one: DatabaseWrapper, name: str) -> None:
+    with one.cursor() as cursor:
+        cursor.execute("INSERT INTO thing VALUES (%s)", [name])
+
+
+def names(one: DatabaseWrapper) -> list[str]:
+    with one.cursor() as cursor:
+        cursor.execute("SELECT name FROM thing ORDER BY rowid")
+        return [name for (name,) in cursor.fetchall()]
+
+
+def test_savepoints_one_after_the_other_are_the_same_statements(alone: DatabaseWrapper):
+    said: list[str] = []
+    alone.connection.set_trace_callback(said.append)
+    for _ in range(3):
+        alone.savepoint_commit(opened(alone))
+    assert len(said) == 6
+    assert len(set(said)) == 2
+
+
+def test_a_savepoint_inside_another_is_rolled_back_alone(alone: DatabaseWrapper):
+    outer = opened(alone)
+    add(alone, "outer")
+    inner = opened(alone)
+    add(alone, "inner")
+    alone.savepoint_rollback(inner)
+    alone.savepoint_commit(inner)
+    add(alone, "after")
+    alone.savepoint_commit(outer)
+    assert names(alone) == ["outer", "after"]
+
+
+def test_a_savepoint_is_rolled_back_with_those_inside_it_that_are_open(alone: DatabaseWrapper):
+    add(alone, "before")
+    outer = opened(alone)
+    opened(alone)
+    add(alone, "lost")
+    alone.savepoint_rollback(outer)
+    again = opened(alone)
+    add(alone, "kept")
+    alone.savepoint_commit(again)
+    alone.savepoint_commit(outer)
+    assert names(alone) == ["before", "kept"]
+
+
+class Refused(Exception):
+    pass
+
+
+def test_what_is_to_happen_at_the_end_stays_when_a_later_savepoint_is_rolled_back(
+    django_capture_on_commit_callbacks,
+):
+    happened: list[str] = []
+    with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
+        with transaction.atomic():
+            transaction.on_commit(lambda: happened.append("first"))
+        with suppress(Refused), transaction.atomic():
+            transaction.on_commit(lambda: happened.append("second"))
+            raise Refused
+    assert happened == ["first"]
