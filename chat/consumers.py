@@ -7,9 +7,8 @@ reads the log.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -55,7 +54,8 @@ class ConversationConsumer(FollowingConsumer):
     async def connect(self) -> None:
         self.prepare()
         self._arriving = Arriving()
-        self._finished: asyncio.Queue[Finished] = asyncio.Queue(MAX_UNDRAWN)
+        self._finished: list[Finished] = []
+        self._draws = False
         self._place: int | None = None
         await self.accept()
         try:
@@ -79,18 +79,19 @@ class ConversationConsumer(FollowingConsumer):
 
     def arrived(self, delta: Delta) -> None:
         finished = self._arriving.take(delta)
-        if finished and not self._finished.full():
-            self._finished.put_nowait(finished)
-
-    def more_work(self) -> Sequence[Coroutine[Any, Any, None]]:
-        return (self._draw(),)
+        if finished is None or len(self._finished) >= MAX_UNDRAWN:
+            return
+        self._finished.append(finished)
+        if not self._draws:
+            self._draws = True
+            self._go_on_with(self._draw())
 
     async def _draw(self) -> None:
         """Beside the text, which does not wait for it."""
-        while True:
-            finished = await self._finished.get()
-            drawn: protocol.Rendered = await self._in_turn(finished.drawn)
+        while self._finished:
+            drawn: protocol.Rendered = await self._in_turn(self._finished.pop(0).drawn)
             await self._outbox.deliver(drawn)
+        self._draws = False
 
     async def write(self, item: protocol.Outgoing) -> None:
         if isinstance(item, Closed):

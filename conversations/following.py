@@ -142,11 +142,8 @@ class FollowingConsumer(AsyncWebsocketConsumer):
         self._ready = True
         for frame in self.opening(snapshot, first):
             self._outbox.put(frame)
-        following = (self._outbox.run(), self._follow_hub(subscription), self._follow_log())
-        for work in (*following, *self.more_work()):
-            task = asyncio.create_task(work)
-            task.add_done_callback(self._ended)
-            self._tasks.append(task)
+        for work in (self._outbox.run(), self._follow_hub(subscription), self._follow_log()):
+            self._go_on_with(work)
 
     async def _follow_hub(self, subscription: Subscription) -> None:
         async with subscription:
@@ -221,13 +218,20 @@ class FollowingConsumer(AsyncWebsocketConsumer):
         threads goes."""
         return await _reading.run(place, self._in_thread, read)
 
+    def _go_on_with(self, work: Coroutine[Any, Any, None]) -> None:
+        """Beside what else goes on, as long as the socket is there."""
+        task = asyncio.create_task(work)
+        self._tasks.append(task)
+        task.add_done_callback(self._ended)
+
     def _cancel_tasks(self) -> None:
         for task in self._tasks:
             if task is not asyncio.current_task():
                 task.cancel()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A task of ours fell: hang up, so that the client comes back and reads the log."""
+        """Where a task of ours fell: hang up, so that the client comes back and reads the log."""
+        self._tasks.remove(task)
         if task.cancelled() or task.exception() is None:
             return
         if isinstance(task.exception(), OSError):
@@ -261,10 +265,6 @@ class FollowingConsumer(AsyncWebsocketConsumer):
 
     def arrived(self, delta: Delta) -> None:
         """Streaming text was passed on to the outbox."""
-
-    def more_work(self) -> Sequence[Coroutine[Any, Any, None]]:
-        """What else goes on as long as the socket is there."""
-        return ()
 
     def has_more(self, news: Any) -> bool:
         """Whether `news` is worth sending although the log did not grow."""

@@ -264,7 +264,8 @@ class Loop:
             await self._append_if_unchanged(*opening)
             return
         reply = Reply(self.kit, self.history, self._append, self.signal)
-        start = reply.start(request, ahead)
+        start, continues = reply.start(request, ahead), _continued(ahead)
+        del ahead  # all that is known of the log once more, for as long as the reply arrives
         try:
             news = await self.journal.append_if_unchanged(*opening, start)
         except LimitReached:
@@ -275,7 +276,7 @@ class Loop:
         if self.history.open_request is None or self.history.open_request.uid != start.uid:
             self._dialogue = self._new_dialogue()
             return
-        await self._after(await reply.receive(request, continues=_continued(ahead)))
+        await self._after(await reply.receive(request, continues=continues))
 
     async def _reply(self) -> None:
         """One model request, unless a limit says otherwise."""

@@ -28,6 +28,9 @@ from .tools import EXTRA, ask_tool, other_tools
 FEATURE = "teams"
 """The switch of a conversation that lets its agent have subagents."""
 
+_OTHERS = {tool.name: tool for tool in other_tools(FEATURE)}
+"""The same for all runs."""
+
 _LAST = Prepared(lambda given: Subagent.objects.filter(child=given.child).order_by("-pk")[:1])
 
 
@@ -45,9 +48,8 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
         feature=FEATURE,
         asks_about=partial(_asks, most, cost),
     )
-    tools = (ask, *other_tools(FEATURE))
     return Part(
-        tools={tool.name: tool for tool in tools},
+        tools={ask.name: ask, **_OTHERS},
         extras={EXTRA: access_of(conversation)},
     )
 
