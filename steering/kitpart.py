@@ -21,8 +21,8 @@ TEXT_LIMIT = 16_000
 """Characters of one that is stored here."""
 
 _FILES = Prepared(
-    lambda given: SteeringFile.objects.for_work(given.organisation, given.agent).select_related(
-        "organisation", "agent"
+    lambda given: SteeringFile.objects.for_work(given.organisation, given.agent).values_list(
+        "text", "organisation__name", "agent__name"
     )
 )
 
@@ -30,7 +30,7 @@ _FILES = Prepared(
 def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
     agent = conversation.agent_version.agent_id
     sections = [
-        _stored(row) for row in _FILES.all(organisation=conversation.organisation_id, agent=agent)
+        _stored(*row) for row in _FILES.all(organisation=conversation.organisation_id, agent=agent)
     ]
     waiting: list[str] = []
     for found in files_of(conversation, workspace):
@@ -50,12 +50,12 @@ def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Pa
     return Part(sections=tuple(sections))
 
 
-def _stored(row: SteeringFile) -> Section:
-    if row.agent is None:
-        place, where = ORGANISATION, f"the organisation {row.organisation.name}"
+def _stored(text: str, organisation: str, agent: str | None) -> Section:
+    if agent is None:
+        place, where = ORGANISATION, f"the organisation {organisation}"
     else:
-        place, where = AGENT, f"the organisation for the agent {row.agent.name}"
-    return Section(place, _told(where, row.text), most=TEXT_LIMIT + 500, source="steering")
+        place, where = AGENT, f"the organisation for the agent {agent}"
+    return Section(place, _told(where, text), most=TEXT_LIMIT + 500, source="steering")
 
 
 def _told(where: str, text: str) -> str:
