@@ -104,8 +104,10 @@ def running(run_ids: Collection[int]) -> set[int]:
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT id FROM {_RUNS} WHERE id {_AMONG[connection.vendor]} AND state = %s",
-            [_numbers(run_ids), Run.State.RUNNING.value],
+            # Written out: as a value it would have SQLite compile this anew each time (`jobs.prepared`).
+            f"SELECT id FROM {_RUNS} WHERE id {_AMONG[connection.vendor]}"
+            f" AND state = '{Run.State.RUNNING.value}'",
+            [_numbers(run_ids)],
         )
         return {pk for (pk,) in cursor.fetchall()}
 

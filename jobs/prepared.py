@@ -6,6 +6,7 @@ query that is asked now and then, use the queryset itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -130,16 +131,40 @@ class PreparedUpdate:
         if built is None:
             query: Any = self._build(Given()).query.chain(UpdateQuery)
             query.add_update_values(self._changes(Given()))
-            built = self._built[here.vendor] = query.get_compiler(connection=here).as_sql()
+            built = self._built[here.vendor] = _written_out(
+                *query.get_compiler(connection=here).as_sql()
+            )
         sql, parameters = built
         with here.cursor() as cursor:
             cursor.execute(sql, _filled(parameters, given, here))
             return int(cursor.rowcount)
 
 
+_MARK = re.compile("%[s%]")
+_PLAIN = re.compile(r"[\w.:-]*", re.ASCII)
+
+
+def _written_out(sql: str, parameters: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """With plain words that are always the same in the statement itself. As values they would have SQLite
+    compile it anew at each execution, wherever one may decide whether an index with a condition fits."""
+    rest: list[Any] = []
+    values = iter(parameters)
+
+    def written(mark: re.Match[str]) -> str:
+        if mark[0] == "%%":
+            return mark[0]
+        value = next(values)
+        if isinstance(value, str) and _PLAIN.fullmatch(value):
+            return f"'{str.__str__(value)}'"  # what it is, also of a member of an enumeration
+        rest.append(value)
+        return mark[0]
+
+    return _MARK.sub(written, sql), rest
+
+
 def _built(queryset: QuerySet[Any, Any], here: BaseDatabaseWrapper) -> _Built:
     compiler = queryset.query.get_compiler(connection=here)
-    sql, parameters = compiler.as_sql()
+    sql, parameters = _written_out(*compiler.as_sql())
     # Of a list of annotations alone there are no fields.
     tuples = queryset.query.values_select or compiler.klass_info is None
     return _Built(

@@ -8,6 +8,7 @@ import threading
 import weakref
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
@@ -207,3 +208,26 @@ def test_a_number_that_no_column_holds_is_none_and_lies_behind_or_before_all(ali
     assert (NUMBERED.first(pk=far), NUMBERED.all(pk=-far)) == (None, [])
     assert (BEHIND.all(pk=far), BEHIND.all(pk=-far)) == ([alice, bob], [])
     assert NUMBERED.first(pk=alice.pk) == alice
+
+
+def test_words_that_are_always_the_same_stand_in_the_statement_and_mean_what_they_say(
+    team: Organisation,
+) -> None:
+    """SQLite compiles a statement anew at each execution where a value may decide about an index."""
+    odd = "100% o'hara %s"
+    User.objects.create_user(odd)
+    User.objects.create_user("owner")
+    plain = Prepared(
+        lambda given: User.objects.filter(username__in=("bob", Role.OWNER), pk__gt=given.pk)
+    )
+    others = Prepared(lambda given: User.objects.filter(username=odd, pk__gt=given.pk))
+    sent: list[list[Any]] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        sent.append(list(params))
+        return execute(sql, params, many, context)
+
+    with connections[DEFAULT_DB_ALIAS].execute_wrapper(note):
+        assert {each.username for each in plain.all(pk=0)} == {"bob", "owner"}
+        assert [each.username for each in others.all(pk=0)] == [odd]
+    assert sent == [[0], [0, odd]]
