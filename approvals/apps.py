@@ -22,10 +22,11 @@ class ApprovalsConfig(AppConfig):
         from .actions.rules import take_rules_along  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
         from .notices import waiting  # noqa: PLC0415
-        from .policyrules import rules_for  # noqa: PLC0415
+        from .policyrules import configured_for, held_for, may_be_held  # noqa: PLC0415
         from .waiting import draw_waiting  # noqa: PLC0415
 
-        add_rules(rules_for)
+        add_rules(configured_for)
+        add_rules(held_for, having=may_be_held)
         follow(projection.project, *projection.FOLLOWED, turn=Turn.BEFORE)
         decide_with(decide_call)
         notify_of(waiting)

@@ -11,7 +11,7 @@ from functools import cache
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from conversations.ancestry import ancestors, root_of
 from conversations.models import Conversation
@@ -51,7 +51,29 @@ def deployment_rules() -> tuple[ToolRule, ...]:
 
 
 def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
-    """Every rule but the agent's own that may bear on calls of this conversation, as of now.
+    """Every rule but the agent's own that may bear on calls of this conversation, as of now."""
+    return (*configured_for(conversation), *held_for(conversation))
+
+
+def configured_for(_conversation: Conversation) -> tuple[LevelledRule, ...]:
+    """Those of the settings, which hold everywhere."""
+    return tuple(LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules())
+
+
+def may_be_held() -> Q:
+    """Whether there may be any of `held_for`: of the server or its organisation there is one, be it about
+    another agent or person, or it is below another conversation, whose rules it has."""
+    rules = PolicyRule.objects.active()
+    here = Q(organisation=None) | Q(organisation=OuterRef("organisation"))
+    return (
+        Q(parent__isnull=False)
+        | Q(Exists(rules.filter(here)))
+        | Q(Exists(rules.filter(conversation=OuterRef("pk"))))
+    )
+
+
+def held_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
+    """Those of the table.
 
     What asks or denies in the conversations it descends from holds here too; what was allowed there
     does not.
@@ -67,8 +89,7 @@ def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
             or row.permission != PolicyRule.Permission.ALLOW
         ]
         held = as_they_count(rows, [conversation.owner_id], _telling(conversation))
-    configured = [LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules()]
-    return (*configured, *held)
+    return tuple(held)
 
 
 def rules_of_new(organisation: int, agent: int, owner: int) -> tuple[LevelledRule, ...]:

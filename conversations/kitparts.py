@@ -75,7 +75,7 @@ Guards = Callable[[Conversation], Hooks | None]
 Layers = Callable[[Conversation], Layer | None]
 Having = Callable[[], Exists | Q]
 """Whether a conversation, `OuterRef("pk")`, has anything of a subject's."""
-Asked = AddPart | Rules | Mounts
+Asked = AddPart | Rules | Mounts | Guards
 
 _parts: list[AddPart] = []
 _rules: list[Rules] = []
@@ -88,7 +88,8 @@ _having: dict[Asked, Having] = {}
 def add_part(part: AddPart, *, having: Having | None = None) -> None:
     """Have it asked for every run from now on; once, however often it is said. So for the others.
 
-    With `having` only for conversations that have something for it: of all who say so, one query tells.
+    With `having` only for conversations that have something for it: of all who say so, one query tells. It
+    may say so of more, never of fewer.
     """
     _add(_parts, part, having)
 
@@ -109,10 +110,9 @@ def add_layer(layer: Layers) -> None:
         _layers.append(layer)
 
 
-def add_guard(guards: Guards) -> None:
+def add_guard(guards: Guards, *, having: Having | None = None) -> None:
     """Have whom it answers with asked about what the policy lets happen (`harness.hooks`)."""
-    if guards not in _guards:
-        _guards.append(guards)
+    _add(_guards, guards, having)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +173,10 @@ def layers_of(conversation: Conversation) -> tuple[Layer, ...]:
     return tuple(layer for layer in found if layer is not None)
 
 
-def guard_of(conversation: Conversation) -> Hooks | None:
+def guard_of(conversation: Conversation, concerned: Concerned) -> Hooks | None:
     """All of them as one, which stops at the first refusal. None: nobody is to be asked."""
-    found = [guard for guards in _guards if (guard := guards(conversation)) is not None]
+    asked = (guards for guards in _guards if guards in concerned)
+    found = [guard for guards in asked if (guard := guards(conversation)) is not None]
     if len(found) < 2:
         return found[0] if found else None
     return _Together(found)

@@ -308,7 +308,7 @@ def plan_kit(conversation: Conversation) -> Plan:
         sandbox=plan_sandbox(conversation, config, workspace, concerned),
         rules=rules_of(conversation, concerned),
         layers=layers_of(conversation),
-        guard=guard_of(conversation),
+        guard=guard_of(conversation, concerned),
     )
 
 

@@ -17,5 +17,5 @@ class HooksConfig(AppConfig):
         from .events import HooksAnswered  # noqa: PLC0415
 
         know(HooksAnswered)
-        add_guard(guarding.guard)
+        add_guard(guarding.guard, having=guarding.has_hooks)
         holds_sealed(reseal_secrets)

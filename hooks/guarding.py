@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db.models import Exists, OuterRef
+
 from conversations.models import Conversation
 from harness.history import History
 from harness.hooks import About, Ruling
@@ -56,6 +58,11 @@ class Asking:
     async def ended(self) -> None:
         if self._tells:
             await has_ended(self._conversation_id)
+
+
+def has_hooks() -> Exists:
+    """Whether its organisation has any in use."""
+    return Exists(Hook.objects.filter(organisation=OuterRef("organisation"), enabled=True))
 
 
 def guard(conversation: Conversation) -> Asking | None:

@@ -20,8 +20,9 @@ class McpServersConfig(AppConfig):
         from .forgetting import forget  # noqa: PLC0415
         from .questionviews import draw_asked  # noqa: PLC0415
         from .secrets import reseal_headers  # noqa: PLC0415
+        from .whose import may_serve  # noqa: PLC0415
 
-        add_part(kitpart.part)
+        add_part(kitpart.part, having=may_serve)
         make_with(
             "asked",
             draw_asked,

@@ -12,7 +12,7 @@ from typing import Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import OuterRef, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -24,6 +24,9 @@ from harness.ids import new_id
 from vaults.models import VaultCredential
 
 CHANGE = "mcpservers.change_mcpserver"
+
+Key = int | OuterRef
+"""A row's, or that of the row around it in a query."""
 
 
 def new_server_id() -> str:
@@ -64,11 +67,11 @@ class McpServerQuerySet(models.QuerySet["McpServer"]):
 
     def serving(
         self,
-        organisation_id: int,
-        owner_id: int,
+        organisation_id: Key,
+        owner_id: Key,
         *,
-        agents: Iterable[int] = (),
-        conversation_id: int | None = None,
+        agents: Iterable[Key] = (),
+        conversation_id: Key | None = None,
     ) -> Self:
         """Those that a person's work in an organisation may use, the broadest scope first: with these
         `agents`, in this conversation."""

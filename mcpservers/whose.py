@@ -4,6 +4,8 @@ with whatever authorises their owner there; so where others may write, nobody's.
 
 from __future__ import annotations
 
+from django.db.models import Exists, OuterRef, Q
+
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Share
 from conversations.models.share import WRITING
@@ -20,6 +22,16 @@ _SERVING = Prepared(
     )
 )
 """Asked for each run."""
+
+
+def may_serve() -> Q:
+    """Whether there may be any of `all_serving_in`; a conversation below another one looks for itself, since
+    it has those of the topmost."""
+    version = OuterRef("agent_version__agent"), OuterRef("agent_version__base__agent")
+    there = McpServer.objects.serving(
+        OuterRef("organisation"), OuterRef("owner"), agents=version, conversation_id=OuterRef("pk")
+    )
+    return Q(parent__isnull=False) | Q(Exists(there))
 
 
 def is_hers_alone(conversation: Conversation) -> bool:

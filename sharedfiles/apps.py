@@ -14,5 +14,5 @@ class SharedfilesConfig(AppConfig):
         from . import kitpart, telling  # noqa: PLC0415
 
         add_part(kitpart.part)
-        add_mounts(kitpart.mounts)
+        add_mounts(kitpart.mounts, having=kitpart.shares_some)
         tell_with(telling.tell, *telling.TOOLS)

@@ -12,4 +12,5 @@ class SteeringConfig(AppConfig):
 
         from . import kitpart  # noqa: PLC0415
 
-        add_part(kitpart.part)
+        add_part(kitpart.stored, having=kitpart.has_stored)
+        add_part(kitpart.of_workspace)

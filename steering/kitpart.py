@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from django.db.models import Exists, OuterRef
+
 from conversations.kitparts import Part, Section
 from conversations.models import Conversation
 from harness.agentconfig import AgentConfig
@@ -27,11 +29,19 @@ _FILES = Prepared(
 )
 
 
-def part(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
+def has_stored() -> Exists:
+    """Whether its organisation has any, be they for other agents."""
+    return Exists(SteeringFile.objects.filter(organisation=OuterRef("organisation")))
+
+
+def stored(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
     agent = conversation.agent_version.agent_id
-    sections = [
-        _stored(*row) for row in _FILES.all(organisation=conversation.organisation_id, agent=agent)
-    ]
+    rows = _FILES.all(organisation=conversation.organisation_id, agent=agent)
+    return Part(sections=tuple(_stored(*row) for row in rows))
+
+
+def of_workspace(conversation: Conversation, config: AgentConfig, workspace: Path) -> Part:
+    sections: list[Section] = []
     waiting: list[str] = []
     for found in files_of(conversation, workspace):
         if found.trusted:
