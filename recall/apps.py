@@ -22,7 +22,16 @@ class RecallConfig(AppConfig):
         from owndata.parts import give_with  # noqa: PLC0415
         from tools_app.touches import tell_with  # noqa: PLC0415
 
-        from . import documenttools, kitpart, mounted, owndata, reminding, shown, telling  # noqa: PLC0415
+        from . import (  # noqa: PLC0415
+            documenttools,
+            kitpart,
+            mounted,
+            owndata,
+            reach,
+            reminding,
+            shown,
+            telling,
+        )
         from .events import MemoryRecalled  # noqa: PLC0415
         from .forgetting import forget  # noqa: PLC0415
 
@@ -31,7 +40,7 @@ class RecallConfig(AppConfig):
         follow(mounted.follow_rest, SessionStatusIdle, turn=Turn.AFTER)
         add_part(kitpart.stores_part, having=mounted.has_stores)
         add_part(kitpart.part)
-        add_part(documenttools.part)
+        add_part(documenttools.part, having=reach.may_have_collections)
         add_mounts(mounted.mounts, having=mounted.has_stores)
         add_rules(mounted.follow_calls, having=mounted.has_stores)
         count_use(mounted.last_use)

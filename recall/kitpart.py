@@ -25,7 +25,7 @@ from memory.models import Memory
 from . import before, passages
 from .models import Access, AttachedStore, Recall
 from .mounted import attached_to
-from .reach import Reach, has_memories, reach_of, stores_for
+from .reach import Reach, reach_of, stores_for
 from .reminding import look_again
 from .room import newest
 from .tools import EXTRA, TOOLS
@@ -114,7 +114,7 @@ def _room(config: AgentConfig) -> int:
 
 
 def section_text(conversation: Conversation, reach: Reach, room: int) -> str:
-    recalls = _recalls(conversation)
+    recalls = _recalls(conversation) if reach.recalled else []
     pinned, recalled = _memories(conversation, reach, [hits for hits, _, _ in recalls])
     places = passages.lines_of(conversation, [found for _, found, _ in recalls])
     said = before.told_of(conversation, [turns for _, _, turns in recalls])
@@ -164,7 +164,7 @@ def _memories(
     conversation: Conversation, reach: Reach, recalls: Sequence[list[dict[str, Any]]]
 ) -> tuple[list[Memory], list[Memory]]:
     """Pinned ones, and others that its messages recalled; those alone that may be told here now."""
-    if not has_memories(conversation, reach):
+    if not reach.memories:
         return [], []
     seen = Memory.objects.filter(store__in=stores_for(conversation, reach))
     there = seen.true_at(timezone.now()).trusted().select_related("store")

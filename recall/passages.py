@@ -19,7 +19,7 @@ from memory.retrieval.question import read_question
 from reading.digits import number_of
 
 from .documenttools import READ_PASSAGE
-from .reach import collections_for, has_collections
+from .reach import Reach, collections_for
 
 MOST = 3
 """Passages that one message recalls."""
@@ -56,9 +56,9 @@ def passages_for(conversation: Conversation, text: str) -> list[dict[str, Any]]:
     ]
 
 
-def has_passages(conversation: Conversation) -> bool:
+def has_passages(conversation: Conversation, reach: Reach) -> bool:
     """Whether there are documents that its agent may read."""
-    return has_collections(conversation) and _reads_passages(conversation)
+    return reach.documents and _reads_passages(conversation)
 
 
 def _reads_passages(conversation: Conversation) -> bool:

@@ -16,11 +16,11 @@ from accounts.models import Organisation, User
 from conversations.ancestry import root_of
 from conversations.models import Conversation, Share
 from documents.models import Collection, CollectionQuerySet
-from jobs.prepared import Prepared
+from jobs.prepared import Given, Prepared
 from memory.models import Memory, MemoryStore
 from memory.models.store import MemoryStoreQuerySet
 
-from .models import AttachedStore, MemoryOff
+from .models import AttachedStore, MemoryOff, Recall
 
 _SHARES = Prepared(
     lambda given: (
@@ -29,27 +29,6 @@ _SHARES = Prepared(
         .values_list("pk")
     )
 )
-_KEEPS_BACK = Prepared(
-    lambda given: (
-        Conversation.objects.filter(pk=given.conversation)
-        .order_by()
-        .annotate(
-            off=Exists(
-                MemoryOff.objects.filter(
-                    user=OuterRef("owner"), organisation=OuterRef("organisation")
-                )
-            ),
-            shared=Exists(
-                Share.objects.order_by().filter(
-                    Q(conversation=given.root) | Q(conversation=OuterRef("pk"))
-                )
-            ),
-        )
-        .values_list("off", "shared")
-    )
-)
-"""Whether its owner has switched her own memory off, and whether anybody else reads here. Asked for each
-message, and again for each run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +37,32 @@ class Reach:
     """Memory is used at all."""
     personal: bool
     """The owner's own as well: she alone reads here, and she has not switched it off."""
+    memories: bool = False
+    """There are any in its stores."""
+    documents: bool = False
+    """There is any of `collections_for`."""
+    recalled: bool = False
+    """A message of it was reminded of something."""
 
 
 def reach_of(conversation: Conversation) -> Reach:
+    """As of now: one query, for each message and again for each run."""
     if not conversation.features.memory:
         return Reach(on=False, personal=False)
-    kept_back = _KEEPS_BACK.first(conversation=conversation.pk, root=_root(conversation))
-    return Reach(on=True, personal=not any(kept_back or (True,)))
+    place = vars(_place_of(conversation))
+    found = _STANDS.first(root=_root(conversation), **place)
+    if found is None:
+        return Reach(on=True, personal=False)
+    off, shared, recalled, own, common, documents, common_documents = found
+    personal = not (off or shared)
+    open_ = conversation.owner.is_active
+    return Reach(
+        on=True,
+        personal=personal,
+        memories=open_ and bool(own if personal else common),
+        documents=open_ and bool(common_documents if shared else documents),
+        recalled=bool(recalled),
+    )
 
 
 def read_by_others(conversation: Conversation) -> bool:
@@ -97,14 +95,6 @@ def stores_of_new(
     return _stores(place, personal=not (read_by_others or off.exists()))
 
 
-def has_memories(conversation: Conversation, reach: Reach) -> bool:
-    """Whether there is anything in these stores."""
-    if not (reach.on and conversation.owner.is_active):
-        return False
-    asked = _PERSONAL if reach.personal else _SHARED
-    return asked.exists(**vars(_place_of(conversation)))
-
-
 def _place_of(conversation: Conversation) -> SimpleNamespace:
     return SimpleNamespace(
         user=conversation.owner_id,
@@ -127,16 +117,6 @@ def _stores(place: Any, *, personal: bool) -> MemoryStoreQuerySet:
     )
 
 
-def _memories(place: Any, *, personal: bool) -> QuerySet[Memory, tuple[int]]:
-    found = Memory.objects.filter(store__in=_stores(place, personal=personal))
-    return found.order_by().values_list("pk")[:1]
-
-
-_PERSONAL = Prepared(lambda given: _memories(given, personal=True))
-_SHARED = Prepared(lambda given: _memories(given, personal=False))
-"""Asked for each message."""
-
-
 _COLLECTIONS = Prepared(
     lambda given: _collections(given.user, given.organisation).values_list("pk")[:1]
 )
@@ -149,6 +129,32 @@ _COMMON = Prepared(
 
 def _collections(user: Any, organisation: Any) -> CollectionQuerySet:
     return Collection.objects.seen_by(user).filter(organisation=organisation)
+
+
+def _standing(given: Given) -> QuerySet[Conversation, tuple[bool, ...]]:
+    off = MemoryOff.objects.filter(user=given.user, organisation=given.organisation)
+    shares = Share.objects.filter(Q(conversation=given.root) | Q(conversation=given.conversation))
+    there = {
+        "off": off,
+        "shared": shares,
+        "recalled": Recall.objects.filter(conversation=given.conversation),
+        "own": Memory.objects.filter(store__in=_stores(given, personal=True)),
+        "common": Memory.objects.filter(store__in=_stores(given, personal=False)),
+        "documents": _collections(given.user, given.organisation),
+        "common_documents": _collections(given.user, given.organisation).filter(owner=None),
+    }
+    row = Conversation.objects.filter(pk=given.conversation).order_by()
+    asked = {name: Exists(rows.order_by()) for name, rows in there.items()}
+    return row.annotate(**asked).values_list(*asked)
+
+
+_STANDS = Prepared(_standing)
+
+
+def may_have_collections() -> Exists:
+    """Whether a conversation may have any of `collections_for`: its organisation has, or its owner there."""
+    there = Collection.objects.filter(organisation=OuterRef("organisation"))
+    return Exists(there.filter(Q(owner=None) | Q(owner=OuterRef("owner"))))
 
 
 def has_collections(conversation: Conversation) -> bool:

@@ -29,7 +29,7 @@ from .before import turns_for
 from .events import MemoryRecalled
 from .models import Recall
 from .passages import has_passages, passages_for
-from .reach import has_memories, reach_of, stores_for
+from .reach import reach_of, stores_for
 
 MOST = 5
 """Memories that one message recalls."""
@@ -114,8 +114,7 @@ def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
         recall.hits, recall.passages, recall.turns, recall.confidence = [], [], [], 0.0
         return False
     found = NOTHING
-    there = has_memories(conversation, reach)
-    if there:
+    if reach.memories:
         owner, now = conversation.owner, timezone.now()
         stores = stores_for(conversation, reach)
         found = search_memories(owner, text, stores, limit=20, at=now, for_agents=True)
@@ -133,13 +132,13 @@ def _find(conversation: Conversation, recall: Recall, text: str) -> bool:
         }
         for hit in hits
     ]
-    read = has_passages(conversation)
+    read = has_passages(conversation, reach)
     recall.passages = passages_for(conversation, text) if read else []
     recall.turns = turns_for(conversation, text)
     keys = [hit.memory.pk for hit in hits if hit.memory.uid not in told]
     if keys:
         Memory.objects.filter(pk__in=keys).count_use()
-    return there or read
+    return reach.memories or read
 
 
 def _tell(conversation: Conversation, recall: Recall) -> None:
