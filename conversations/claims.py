@@ -76,8 +76,14 @@ def claim(conversation_id: int, cause: str = Activation.Cause.HINT) -> Run | Non
 
     `cause` is what woke the caller, for the journal.
     """
-    if _is_running(conversation_id):
-        _drop_dead(Run.objects.filter(conversation_id=conversation_id))
+    run = _taken(conversation_id, cause)
+    if run is not None or not _is_running(conversation_id):
+        return run
+    dropped = _drop_dead(Run.objects.filter(conversation_id=conversation_id))
+    return _taken(conversation_id, cause) if dropped else None
+
+
+def _taken(conversation_id: int, cause: str) -> Run | None:
     try:
         with transaction.atomic():
             conversation = _HELD.first(pk=conversation_id)
@@ -168,8 +174,9 @@ _URGENCY = Case(
 )
 
 
-def _drop_dead(runs: QuerySet[Run]) -> None:
-    """Mark those lost whose lease ran out, or whose process on this host is gone."""
+def _drop_dead(runs: QuerySet[Run]) -> bool:
+    """Mark those lost whose lease ran out, or whose process on this host is gone. Whether there were any,
+    also where somebody else marks them."""
     running = runs.filter(state=Run.State.RUNNING)
     host = worker().split(":", 1)[0]
     here = running.filter(worker__startswith=f"{host}:").exclude(worker=worker())
@@ -179,7 +186,7 @@ def _drop_dead(runs: QuerySet[Run]) -> None:
     ]
     dead = running.filter(lapsed() | Q(pk__in=gone)).order_by("pk")
     if not dead.exists():
-        return
+        return False
     with transaction.atomic():
         # Two sweeps at once share the rows instead of waiting for each other's.
         found = list(dead.select_for_update(skip_locked=True, no_key=True))
@@ -189,3 +196,4 @@ def _drop_dead(runs: QuerySet[Run]) -> None:
             activations.abandon(found)
             RUNS_LOST.inc(len(found))
     forget_woken(run.conversation_id for run in found)
+    return True

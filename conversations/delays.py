@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from harness.events import SessionStatusRescheduled, WakeDue, WakeRequested
@@ -17,9 +18,6 @@ from jobs.prepared import Prepared
 from .models import Conversation, Event, Wake
 from .wakes import wake
 
-_DUE = Prepared(
-    lambda given: Wake.objects.due().filter(conversation=given.conversation, kind=Wake.Kind.AGENT)
-)
 _RETRIES = Prepared(
     lambda given: Wake.objects.waiting().filter(
         conversation=given.conversation, kind=Wake.Kind.RETRY
@@ -89,9 +87,9 @@ def take_due(conversation_id: int) -> list[Entry]:
     ]
 
 
-def any_due(conversation_id: int) -> bool:
-    """Whether `take_due` would find anything, without a lock."""
-    return _DUE.exists(conversation=conversation_id)
+def any_due() -> Exists:
+    """Whether `take_due` would find anything in a conversation, for a query that asks for more."""
+    return Exists(Wake.objects.due().filter(conversation=OuterRef("pk"), kind=Wake.Kind.AGENT))
 
 
 def is_put_off(conversation_id: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 
 from harness.events import ANSWERS, CALLS, StopDetails
 from jobs.prepared import Prepared
@@ -36,6 +36,13 @@ _LAST = Prepared(
         .values_list("state")[:1]
     )
 )
+
+
+def last_state() -> Subquery:
+    """How a conversation's last run ended, for a query that asks for more; where it was not lost,
+    `is_poisoned` says no."""
+    ended = Run.objects.filter(conversation=OuterRef("pk")).exclude(state=Run.State.RUNNING)
+    return Subquery(ended.order_by("-id").values("state")[:1])
 
 
 def is_poisoned(conversation_id: int) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from harness.ports import LiveBlock
@@ -52,6 +53,11 @@ def save_partials(partials: Sequence[Partial]) -> None:
         ]
         if kept:
             logsql.keep_partials(kept, at=timezone.now())
+
+
+def any_left() -> Exists:
+    """Whether `take_partials` would find anything in a conversation, for a query that asks for more."""
+    return Exists(PartialBlock.objects.filter(conversation=OuterRef("pk")))
 
 
 def take_partials(conversation_id: int) -> list[tuple[LiveBlock, str]]:

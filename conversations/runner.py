@@ -41,7 +41,7 @@ from live.hub import hub
 from live.output import LiveOutput
 from tools_app.documents import opened_for
 
-from . import activations, claims, delays, departures, log, lostruns
+from . import activations, claims, delays, departures, log, lostruns, partials
 from .checkpoints import bring_back_due
 from .interrupts import interrupts
 from .journal import TableJournal
@@ -49,7 +49,6 @@ from .kitparts import rules_of
 from .kits import Plan, build_kit, plan_kit, providers
 from .livetext import LiveText
 from .models import Activation, Conversation, Event, Run
-from .partials import take_partials
 from .traces import save_request, save_response
 from .wakes import wake
 
@@ -64,6 +63,15 @@ _LOADED = Prepared(
     ).filter(pk=given.pk)
 )
 
+_LEFT = Prepared(
+    lambda given: (
+        Conversation.objects.filter(pk=given.pk)
+        .order_by()
+        .annotate(last=lostruns.last_state(), due=delays.any_due(), partials=partials.any_left())
+        .values_list("last", "due", "partials")
+    )
+)
+"""What runs before it and delayed wakes left for a run: mostly nothing."""
 _RESTED = Prepared(lambda given: Conversation.objects.filter(pk=given.pk))
 _OWES = Prepared(
     lambda given: Conversation.objects.filter(pk=given.pk, owes_run=True).values_list("pk")
@@ -167,10 +175,10 @@ async def _drive(conversation_id: int, begun: _Begun) -> int | None:
     """Work; or, when there is nothing to do now, the place in the log up to which that is so."""
     if isinstance(begun.loaded, Exception):
         raise begun.loaded
-    run, (conversation, entries, plan, partials) = begun.run, begun.loaded
+    run, (conversation, entries, plan, said_before) = begun.run, begun.loaded
     structlog.contextvars.bind_contextvars(conversation=conversation.uid)
     history = History(entries, features=conversation.features)
-    if not history.has_work and not partials:
+    if not history.has_work and not said_before:
         return history.last_seq
     if plan.departed and not history.interrupt:
         await engine.in_database(_rest_after_failure, conversation_id, run, _NOBODY_THERE)
@@ -200,7 +208,7 @@ async def _drive(conversation_id: int, begun: _Begun) -> int | None:
     )
     journal = TableJournal(conversation_id, run, history.last_seq)
     loop = Loop(history, kit, journal, signal, may_go_on=lambda: not engine.draining)
-    work = asyncio.ensure_future(loop.run(partials))
+    work = asyncio.ensure_future(loop.run(said_before))
     helpers = [
         asyncio.ensure_future(interrupts.watch(conversation, signal, journal.known_seq)),
         asyncio.ensure_future(_keep_lease(begun, work)),
@@ -276,9 +284,11 @@ def _begin(conversation_id: int, cause: str) -> _Begun | None:
 
 
 def _load(conversation_id: int, run: Run) -> Loaded:
-    if lostruns.is_poisoned(conversation_id):
+    last, wakes_due, has_partials = _LEFT.first(pk=conversation_id) or (None, False, False)
+    if last == Run.State.LOST and lostruns.is_poisoned(conversation_id):
         raise Poisoned
-    _bring_due_wakes(conversation_id, run)
+    if wakes_due:
+        _bring_due_wakes(conversation_id, run)
     # The log first: what is changed about the agent in between is then news to the run, not missed.
     entries = log.entries_after(conversation_id, 0)
     conversation = _found(_LOADED, conversation_id)
@@ -286,7 +296,7 @@ def _load(conversation_id: int, run: Run) -> Loaded:
         conversation,
         entries,
         plan_kit(conversation),
-        take_partials(conversation_id),
+        partials.take_partials(conversation_id) if has_partials else [],
     )
 
 
@@ -302,8 +312,6 @@ def _is_interrupted(conversation_id: int) -> bool:
 
 
 def _bring_due_wakes(conversation_id: int, run: Run) -> None:
-    if not delays.any_due(conversation_id):
-        return
     with transaction.atomic():
         due = delays.take_due(conversation_id)
         if due:
@@ -351,7 +359,7 @@ def _rest_after_failure(conversation_id: int, run: Run, details: StopDetails) ->
     try:
         try:
             history = History(log.entries_after(conversation_id, 0))
-            left = left_behind(history, take_partials(conversation_id))
+            left = left_behind(history, partials.take_partials(conversation_id))
             log.append(conversation_id, [*left, *told], run=run)
         except LeaseLost:
             raise
