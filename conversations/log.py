@@ -140,29 +140,27 @@ def append(
     key: str | None = None,
     expected_seq: int | None = None,
     stands: Standing | None = None,
+    held: Conversation | None = None,
 ) -> list[Event]:
     """Store `entries` at the end of the log and return their rows.
 
     With `run`: raises `LeaseLost`, storing nothing, when that run no longer holds the conversation.
-    With `key` (the sender's idempotency key, for the first entry): if the log already has it, the
-    stored row is returned and nothing is written. With `expected_seq`: nothing is written either, and
+    `key` is the sender's idempotency key, for the first entry: the table takes none twice, and who gives one
+    has looked for it (`SENT_BEFORE`) with the conversation held. With `expected_seq`: nothing is written, and
     nothing returned, when that is not the number of the log's last event. A model call is stored only
     with what it may cost reserved: raises `projections.NotStored`, storing nothing, where a budget has no
     room for it. `stands` is what the conversation's columns say behind an `x.rewound` among `entries`, for
-    whoever knows; else the whole log is read for it, while all others wait. Raises
-    `Conversation.DoesNotExist`.
+    whoever knows; else the whole log is read for it, while all others wait. `held` is the conversation, for
+    whoever has locked and read it in this transaction and appended nothing since but with it: what is raised
+    then is that whole transaction's end. Raises `Conversation.DoesNotExist`.
     """
-    with transaction.atomic():
+    with transaction.atomic(savepoint=held is None):
         # The row lock gives each event its number: order of seq is order of commit.
-        conversation = logsql.hold(conversation_id)
+        conversation = held or logsql.hold(conversation_id)
         if run is not None and not logsql.running([run.pk]):
             raise _lease_lost(run)
         if expected_seq is not None and conversation.last_seq != expected_seq:
             return []
-        if key is not None:
-            known = SENT_BEFORE.all(conversation=conversation.pk, key=key)
-            if known:
-                return known
         if actor is not None and actor.pk == conversation.owner_id:
             conversation.owner = actor
         now = timezone.now()
@@ -434,16 +432,16 @@ def _project(
         case AgentThreadContextCompacted() | CompactionSkipped():
             _ASKED_TO_COMPACT.run(conversation=conversation.pk, now=timezone.now())
         case SessionStatusRunning():
+            _no_longer_put_off(conversation)
             conversation.status = Conversation.Status.RUNNING
-            delays.retried(conversation)
         case SessionStatusIdle():
+            _no_longer_put_off(conversation)
             conversation.status = Conversation.Status.IDLE
             conversation.stop_reason = _stop_reason(conversation, event.stop_reason)
             if conversation.stop_reason != WAITS_FOR_WORKER:
                 conversation.news_seq = row.seq
             conversation.owes_run = _still_owes(conversation, event)
             _mark_handled(conversation, event, before=row.seq)
-            delays.retried(conversation)
         case SessionStatusRescheduled():
             conversation.status = Conversation.Status.RESCHEDULING
             conversation.owes_run = Event.objects.waiting_interrupts(conversation.pk).exists()
@@ -478,6 +476,12 @@ def _project(
         case _:
             pass
     projections.after(conversation, row, event)
+
+
+def _no_longer_put_off(conversation: Conversation) -> None:
+    """A retry waits only while its conversation says so: both are written together, here alone."""
+    if conversation.status == Conversation.Status.RESCHEDULING:
+        delays.retried(conversation)
 
 
 def _stand_elsewhere(conversation: Conversation, row: Event, stands: Standing | None) -> None:

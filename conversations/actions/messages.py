@@ -124,12 +124,12 @@ def post_message(
         )
         message = Entry.of(said_so)
         if interrupt and held.may_be_interrupted:
-            append(held.pk, [Entry.of(UserInterrupt())], actor=actor)
+            append(held.pk, [Entry.of(UserInterrupt())], actor=actor, held=held)
         entries = [message]
         if not held.title:
             title = title_from(text or given.title)
             entries.append(Entry.of(SessionUpdated(title=title, made_of=message.uid)))
-        row = append(held.pk, entries, actor=actor, key=key)[0]
+        row = append(held.pk, entries, actor=actor, key=key, held=held)[0]
         if not interrupt and set_questions_aside(held, actor):
             append(held.pk, [Entry.of(MessageSteered(event_id=row.uid))], actor=actor)
         for file in given.stored:

@@ -22,7 +22,10 @@ from jobs.prepared import Prepared
 def _locked(rows: Callable[[User], ConversationQuerySet]) -> Prepared[Conversation]:
     return Prepared(
         lambda given: (
-            rows(given.user).select_for_update(of=("self",), no_key=True).filter(pk=given.pk)
+            rows(given.user)
+            .select_for_update(of=("self",), no_key=True)
+            .select_related("agent_version")  # what follows a message asks for it
+            .filter(pk=given.pk)
         )
     )
 
