@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from reading.digits import digits_of
+
 MOST_PROCESSES = 5_000
 """That are looked at."""
 
@@ -53,7 +55,12 @@ def _held_by(pid: int) -> Iterator[tuple[tuple[int, int], int]]:
     for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
         if line.endswith(" (deleted)"):
             area, _rights, offset, device, number = line.split(maxsplit=5)[:5]
-            begin, end = (int(part, 16) for part in area.split("-"))
-            major, minor = (int(part, 16) for part in device.split(":"))
+            begin, end = map(_number, area.split("-"))
+            major, minor = map(_number, device.split(":"))
             # What is mapped of it may be less than what it takes, and a hole may be mapped.
-            yield (os.makedev(major, minor), int(number)), int(offset, 16) + end - begin
+            yield (os.makedev(major, minor), int(number)), _number(offset) + end - begin
+
+
+def _number(text: str) -> int:
+    """As the kernel writes addresses and devices."""
+    return digits_of(text.encode(), 16, longest=16) or 0

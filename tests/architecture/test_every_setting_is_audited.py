@@ -47,6 +47,7 @@ NEED_NOT = {
         conversations/own.own_even_ended
         conversations/own.readable_conversation
         conversations/own.require_own
+        conversations/own.may_read
         conversations/own.require_readable
         conversations/own.require_writable
         conversations/own.writable_conversation
