@@ -83,7 +83,7 @@ def says_what_it_does(words: Sequence[str], number: int) -> bool:
     name = basename(words[0])
     if name in INTERPRETERS and words[1:2] and (words[1] in RUNNING or words[1] == "-m"):
         below = words[2:]
-        if name in _SCRIPTED:
+        if name in _SCRIPTED and words[1] == "run":
             return number > 2 and not below[0].startswith("-")
         return number > 2 and says_what_it_does(below, number - 2)
     if name == "find" or name in _FETCHING:
@@ -91,7 +91,8 @@ def says_what_it_does(words: Sequence[str], number: int) -> bool:
     if not _WHATEVER.isdisjoint(words[1:number]):
         return False
     if name in _BY_SUBCOMMAND or name in _DEPTH:
-        named = _DEPTH.get(name) or (3 if words[1:2] and words[1] in _GROUPS else 2)
+        group = words[1] if len(words) > 1 else ""
+        named = _DEPTH.get(f"{name} {group}") or _DEPTH.get(name) or (3 if group in _GROUPS else 2)
         if number < named or any(word.startswith("-") for word in words[1:named]):
             return False
         return name != "git" or _GIT_MARKED.isdisjoint(words[1:number])
@@ -139,15 +140,17 @@ _READING = _words(
 )
 _GIT_READING = ("blame", "describe", "diff", "log", "ls-files", "rev-parse", "show", "status")
 _GROUPS = _words(
-    "audit auth bisect builder buildx bundle cache certificate compose config container context dependency "
-    "env image key lfs maintenance manifest mod network notes owner pip plugin pod profile python reflog "
-    "registry release remote repo rerere secret self service set source sparse-checkout stack stash state "
-    "submodule subtree swarm system token tool volume workspace worktree"
+    "access adm annex audit auth bisect builder buildx bundle cache certificate compose config container "
+    "context copr credential dependency dist-tag env extension farm group history hook image key kube lfs "
+    "machine maintenance manifest mod model module network node notes org owner pip pkg plugin pod policy "
+    "profile python reflog registry release remote repo rerere scout secret self service services set source "
+    "sparse-checkout stack stash state store submodule subtree svn swarm system team token tool trust "
+    "versionlock volume work workspace worktree"
 )
 """Subcommands that have subcommands of their own."""
 _GIT_MARKED = _words(
-    "apply branch checkout clean config filter-branch filter-repo gc push rebase replace reset restore "
-    "symbolic-ref tag update-ref"
+    "apply branch checkout checkout-index clean config filter-branch filter-repo gc push read-tree rebase "
+    "replace reset restore switch symbolic-ref tag update-index update-ref"
 )
 """Those that take something away or change it, or do so by more words."""
 _SHELLS = _words("ash bash dash fish ksh node perl php python python3 ruby sh zsh")
@@ -163,8 +166,13 @@ _BY_PROGRAM: Mapping[str, Mark] = {
     **dict.fromkeys(_words("chmod chown chgrp setfacl"), "permissions"),
 }
 _SERVICES = ("systemctl", "service")
-_DEPTH: Mapping[str, int] = {"aws": 3, "ip": 3, "nmcli": 3, "service": 3, "ruff": 2}
-"""Words that name the act where that is not the second one, or nothing of it has a mark."""
+_DEPTH: Mapping[str, int] = {
+    **dict.fromkeys(("aws", "ip", "nmcli", "service", "tc"), 3),
+    **dict.fromkeys(("git flow", "yarn workspace"), 4),
+    "ruff": 2,
+}
+"""Words that name the act where that is not the second one, or nothing of it has a mark; by the program, or
+by it and a subcommand."""
 _SUBCOMMAND = re.compile(r"[A-Za-z][\w:-]{0,60}")
 """What a subcommand looks like; a file, an address or a number does not."""
 _SCRIPTED = _words("bun npm pnpm yarn")
