@@ -78,9 +78,9 @@ class Screen:
         words = printable(words)
         print(f"{_DIM}{words}{_PLAIN}" if self._coloured else words, file=self._notes, flush=True)
 
-    def whole(self, given: Row) -> None:
-        """The arguments of a call to their end, where the line about it shows less."""
-        if _short(given) != (whole := visible_json(given, indent=None)):
+    def whole(self, given: Row, *, told: bool = True) -> None:
+        """The arguments of a call to their end, where the line about it shows less, or was not `told`."""
+        if _short(given) != (whole := visible_json(given, indent=None)) or not told:
             self.note(whole)
 
     def summaries(self, found: Iterable[Summary]) -> None:

@@ -64,6 +64,8 @@ class Talk:
         self._calls: dict[str, Row] = {}
         self._hosts: dict[str, str] = {}
         """The machine that a call goes to, by its id, as it was asked about last."""
+        self._earlier: set[str] = set()
+        """The ids of calls that were made before this began to follow."""
         self._read: dict[str, str] = {}
         """Up to where a thread's log was read with the question about a call of it, by the call's id."""
 
@@ -110,14 +112,7 @@ class Talk:
             event = item.event
             self._screen.event(event)
             self._seen = event["id"]
-            if event["type"] in {"agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"}:
-                self._calls[event["id"]] = event
-                # The second is its name on the wire of `/v1`.
-                self._hosts[event["id"]] = event.get("host") or event.get("x_host") or ""
-            if event["type"] == "x.approval_requested":
-                self._hosts[event["tool_use_id"]] = event["terms"]["host"]
-            if event["type"] == "session.thread_status_idle" and (read := event.get("x_read_to")):
-                self._read |= dict.fromkeys(event["stop_reason"]["event_ids"], read)
+            self._note_call(event)
             if event["type"] == "session.status_terminated":
                 return None
             if _waits_for_worker(event):
@@ -129,7 +124,31 @@ class Talk:
                 return event
         return None
 
+    def _note_call(self, event: Row) -> None:
+        """What there is to show of calls, where the event tells it."""
+        if event["type"] in {"agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"}:
+            self._calls[event["id"]] = event
+            # The second is its name on the wire of `/v1`.
+            self._hosts[event["id"]] = event.get("host") or event.get("x_host") or ""
+        if event["type"] == "x.approval_requested":
+            self._hosts[event["tool_use_id"]] = event["terms"]["host"]
+        if event["type"] == "session.thread_status_idle" and (read := event.get("x_read_to")):
+            self._read |= dict.fromkeys(event["stop_reason"]["event_ids"], read)
+
+    def _look_back(self, rest: Row) -> None:
+        """Up to a rest that waits for calls of before this began to follow: nobody has seen those here."""
+        unknown = set(rest["stop_reason"]["event_ids"]) - self._calls.keys()
+        if not unknown:
+            return
+        self._earlier |= unknown
+        for item in self._door.follow(self._uid):
+            if isinstance(item, Stored):
+                self._note_call(item.event)
+                if item.event["id"] == rest["id"]:
+                    return
+
     def _ask(self, rest: Row, prompt: Prompt) -> None:
+        self._look_back(rest)
         for uid in rest["stop_reason"]["event_ids"]:
             called = self._shown(rest, uid)
             answer = ""
@@ -145,6 +164,7 @@ class Talk:
                 self._screen.note(f"! {declined.message}")
 
     def _say_what_waits(self, rest: Row) -> None:
+        self._look_back(rest)
         for uid in rest["stop_reason"]["event_ids"]:
             called = self._shown(rest, uid)
             read = self._read.get(uid, str(rest["id"]))
@@ -155,7 +175,7 @@ class Talk:
         """What the call is called, once all is shown that a yes to it is for."""
         call = self._calls.get(uid, {})
         if call:
-            self._screen.whole(call["input"])
+            self._screen.whole(call["input"], told=uid not in self._earlier)
         # With the rest, where it was asked about anew since the call was told.
         again = (rest.get("x_acts_on") or {}).get(uid)
         if told := as_text(again or call.get("x_acts_on") or {}):

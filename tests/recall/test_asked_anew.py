@@ -108,6 +108,33 @@ def test_a_terminal_without_a_prompt_shows_what_the_command_that_it_names_would_
     )
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_terminal_that_began_to_follow_later_shows_the_call_that_it_asks_about(
+    alice: User, converse: Any, mine: Memory, again: bool
+) -> None:
+    conversation = converse()[0]
+    asked = asks(conversation, {"id": mine.uid}, tool="forget_memory")
+    terminal = Terminal(alice, conversation)
+    terminal.talk._seen = conversation.events.latest("seq").uid
+    correct_memory(actor=alice, memory=mine, text="The office is in Faro.")
+    if again:
+        asked_again(conversation, asked.call_uid)
+    else:
+        rest = SessionStatusIdle(stop_reason=RequiresAction(event_ids=(asked.call_uid,)))
+        append(conversation.pk, [Entry.of(each) for each in (SessionStatusRunning(), rest)])
+    questions = []
+
+    def decides(question: str) -> str:
+        questions.append(question)
+        return "n"
+
+    terminal.talk._ask(terminal.talk._until_rest(), decides)
+    said = terminal.said()
+    assert questions[0].startswith("Allow forget_memory?")
+    assert mine.uid in said
+    assert f"-The office is in {'Faro' if again else 'Lisbon'}." in said
+
+
 def test_a_program_is_told_it_with_the_rest_that_waits_for_the_call(
     alice: User, converse: Any, mine: Memory
 ) -> None:
