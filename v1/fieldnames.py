@@ -16,6 +16,7 @@ SESSION = {
     "limit": "budget.max_list_cost",
     **{ours: f"agent.{theirs}" for ours, theirs in AGENT.items()},
     "tools": "agent.tools",
+    "mcp_servers": "agent.mcp_servers",
     "model": "agent.model",
 }
 EVENTS = {

@@ -255,6 +255,7 @@ def test_a_session_has_of_others_servers_no_more_than_its_agent(
     elsewhere = entry | {"url": "https://x.example.org/"}
     refused = session(agent=overridden(agent, mcp_servers=[elsewhere], tools=tools))
     assert "another server" in refused.json()["error"]["message"]
+    assert refused.json()["error"]["details"]["field"] == "agent.mcp_servers"
     made = session(agent=overridden(agent, mcp_servers=[entry], tools=tools)).json()
     conversation = Conversation.objects.get(uid=made["id"])
     assert "mcp__stand-in__echo" in plan_kit(conversation).part.tools
