@@ -19,7 +19,7 @@ from conversations.models import Conversation, Event
 from conversations.ratelimits import count_message
 from conversations.wakes import wake
 from harness.content import Text
-from harness.errors import Invalid, LimitReached, NotFound, TooLarge
+from harness.errors import Conflict, Invalid, LimitReached, NotFound, TooLarge
 from harness.events import MessageSteered, UserMessage
 from harness.history import Entry
 from harness.ids import new_id
@@ -67,13 +67,18 @@ def write_as_person(
     it is her words, and what agents may write to each other counts anew. The same key writes once to each.
 
     Raises NotFound for a team that is not the actor's, Invalid and TooLarge for the text, TooMany when she
-    writes too fast.
+    writes too fast, and Conflict for a key of another message.
     """
     text = checked(text)
     own = f"{PERSON}:{key or new_id('key')}"
     with transaction.atomic():
         held = held_team(actor, team)
         boxes = {receiver.conversation.pk for receiver in receivers}
+        if held.mails.filter(key=own).exclude(text=text).exists():
+            raise Conflict(
+                _("This key was used for another message."),
+                hint=_("Use a new key for each message."),
+            )
         known = held.mails.filter(key=own, receiver__in=boxes)
         if known.count() < len(boxes):
             # Before the person is: so does whoever says something in one of them.

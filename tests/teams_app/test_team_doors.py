@@ -302,6 +302,19 @@ def test_a_program_brings_a_teammate_in_writes_to_it_and_dismisses_it(
     assert [row["status"] for row in program.get(team).json()] == ["dismissed"]
 
 
+def test_another_message_to_a_teammate_under_a_used_key_is_refused_and_not_lost_unseen(
+    alice: User, acme: Organisation, lead: Conversation, anna: Teammate
+) -> None:
+    program, team = bearer(alice, acme), f"/api/conversations/{lead.uid}/team"
+    sent = send(program, "post", f"{team}/anna/messages", content="Be brief", key="1")
+    assert sent.status_code == 201
+    for receiver in ("anna", "all"):
+        other = send(program, "post", f"{team}/{receiver}/messages", content="Stop it", key="1")
+        assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
+    same = send(program, "post", f"{team}/anna/messages", content="Be brief", key="1")
+    assert [row["id"] for row in same.json()] == [row["id"] for row in sent.json()]
+
+
 def test_a_program_is_told_what_is_wrong_with_a_teammate_or_a_message(
     alice: User, acme: Organisation, lead: Conversation, anna: Teammate, settings: Any
 ) -> None:
