@@ -102,13 +102,15 @@ def clear(uids: Iterable[str]) -> None:
     stays noted."""
     gone = []
     for uid in uids:
-        if not Removal.objects.filter(uid=uid, path="").exists():
-            continue  # it may be another conversation's by now
+        noted = Removal.objects.filter(uid=uid, path="").exists
+        if not noted():
+            continue
         try:
             if is_of_upload(uid):
                 remove_bytes(uid)
             else:
-                remove_workspace(uid)
+                # Who had to wait for another remover finds what may be another conversation's by now.
+                remove_workspace(uid, still=noted)
         except (AgentError, OSError) as problem:
             logger.warning("the files of %s, which was deleted, remain: %s", uid, problem)
         else:

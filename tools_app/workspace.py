@@ -13,7 +13,7 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -375,15 +375,19 @@ def workspace_for(conversation_uid: str) -> Path:
     return root
 
 
-def remove_workspace(conversation_uid: str) -> None:
+def remove_workspace(conversation_uid: str, *, still: Callable[[], bool] = lambda: True) -> None:
     """Delete the directory of a conversation with all it holds and its snapshots; nothing if there is
-    none."""
-    try:
-        remove_tree(_root_of(conversation_uid))
-    except FileNotFoundError:
-        pass
-    remove_store(_root_of(conversation_uid))
-    forget(_root_of(conversation_uid))
+    none. One removes it at a time, who asks whether it is `still` to go. Raises `Conflict` where somebody
+    else is at it for long."""
+    root = _root_of(conversation_uid)
+    root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with leased(root):
+        if not still():
+            return
+        with suppress(FileNotFoundError):
+            remove_tree(root)
+        remove_store(root)
+        forget(root)
 
 
 def _root_of(uid: str) -> Path:

@@ -7,6 +7,8 @@ What is to happen after a commit never happens in these tests, as in a process t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -30,7 +32,9 @@ from conversations.models import Conversation, FileResource, Removal, StoredFile
 from conversations.models.stored_file import new_file_id
 from conversations.storedbytes import path_of
 from harness.errors import Conflict, TooLarge
+from jobs.connections import with_healthy_connections
 from programs.actions.resources import add_resource, remove_resource
+from tools_app.leases import leased
 from tools_app.workspace import workspace_for
 
 pytestmark = pytest.mark.django_db
@@ -53,6 +57,24 @@ def upload(bob: User, acme: Organisation, settings, tmp_path: Path) -> StoredFil
 
 def bytes_in(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_for_another_remover_leaves_what_is_somebody_elses_by_then(
+    conversation: Conversation,
+):
+    """The name of a thread is one conversation's again once the first remover is through."""
+    uid = conversation.uid
+    Removal.objects.create(uid=uid, path="")
+    root = workspace_for(uid)
+    with leased(root), ThreadPoolExecutor() as threads:
+        late = threads.submit(with_healthy_connections, partial(removals.clear, [uid]))
+        with suppress(TimeoutError):
+            late.result(0.5)
+        Removal.objects.all().delete()
+        root.mkdir(exist_ok=True)
+        (root / "note.txt").write_text("anew")
+    assert (root / "note.txt").read_text() == "anew"
 
 
 def test_of_files_that_were_noted_only_those_go_that_are_still_there(conversation: Conversation):
