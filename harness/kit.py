@@ -100,7 +100,8 @@ class Kit:
     rules: Sequence[LevelledRule] = ()
     """Those of every level but the agent's own, as they stood when they were last read."""
     read_rules: Callable[[], Awaitable[Sequence[LevelledRule]]] | None = None
-    """Reads them anew; asked before calls are executed. None: they do not change."""
+    """Reads them anew; asked before calls are executed, and before a turn that had some rests, so that what
+    is kept thereby of each call is kept of the last one too. None: they do not change."""
     who_can_mend: Callable[[], Awaitable[str]] | None = None
     """Says, once the service refused the key, who can change it; empty: the person herself."""
     offload: Callable[..., Awaitable[Any]] = asyncio.to_thread

@@ -224,6 +224,7 @@ class Loop:
         waiting = self.history.awaited()
         if waiting and not self.history.interrupt and not any(map(self._is_due, waiting)):
             reason = RequiresAction(event_ids=tuple(call.uid for call in waiting))
+            await self.kit.refresh_rules()
             # Not over a word of hers that came meanwhile.
             await self._append_if_unchanged(*self._ending(reason, details=_waits_for(waiting)))
 
@@ -729,6 +730,8 @@ class Loop:
         first: Sequence[Event] = (),
     ) -> None:
         """End the turn with its one terminal event."""
+        if self.history.turn.steps > 1 and not interrupted:
+            await self.kit.refresh_rules()
         ending = self._ending(reason, details=details, interrupted=interrupted)
         await self._append(*(Entry.of(event) for event in first), *ending)
 

@@ -137,7 +137,8 @@ def mounts(conversation: Conversation) -> tuple[Mount, ...]:
 
 
 def follow_calls(conversation: Conversation) -> tuple[LevelledRule, ...]:
-    """No rule: asked with the rules, before each call, so that what the call before changed is kept."""
+    """No rule: asked with the rules, before each call and before a turn rests, so that what the call before
+    changed is kept: who hears of a rest may remove the conversation, or begin the next one."""
     for attached in _laid_out(conversation):
         _follow(conversation, attached)
     return ()
@@ -240,13 +241,16 @@ def _look_at(workspace: Workspace, noted: dict[str, str], takes: bool | None) ->
     if takes is None:
         return look
     gone = [path for path in noted if path not in look.there]
+    is_whole = len(look.there) < _most_files()
     changed = [path for path, digest in look.there.items() if noted.get(path) != digest]
     if not takes:
         look.left = {*gone, *changed}
         return look
     if len(changed) > CHANGES:
         random.shuffle(changed)  # those that cannot be kept are in nobody's way for ever
-    look.gone, look.left = gone[:CHANGES], set(gone[CHANGES:])
+    # Of more files than are looked at, what was noted may lie behind them.
+    taken = CHANGES if is_whole else 0
+    look.gone, look.left = gone[:taken], set(gone[taken:])
     room = CHARACTERS
     for path in changed:
         if len(look.gone) + len(look.changed) >= CHANGES or room <= 0:
@@ -268,11 +272,15 @@ def _hashes(workspace: Workspace) -> dict[str, str]:
     for entry in workspace.walk():
         if entry.kind != "file":
             continue
-        if len(found) >= settings.AGENTSITE_MEMORIES + FILES_BESIDE:
+        if len(found) >= _most_files():
             break
         content = _content(workspace, entry.path)
         found[f"/{entry.path}"] = "" if content is None else sha_of(content)
     return found
+
+
+def _most_files() -> int:
+    return int(settings.AGENTSITE_MEMORIES) + FILES_BESIDE
 
 
 def _content(workspace: Workspace, path: str) -> str | None:
@@ -366,10 +374,11 @@ def _lay_out(
         if look.there.get(path) == memory.sha256:
             noted[path] = memory.sha256
             continue
+        if path in look.noted and path in look.there:
+            # Until it is written anew: else a command would have put it there.
+            noted[path] = look.noted[path]
         if written == LAID_OUT:
             unlaid = True
-            if path in look.noted and path in look.there:
-                noted[path] = look.noted[path]
             continue
         try:
             workspace.write_bytes(path[1:], memory.content.encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -31,11 +32,12 @@ from recall.actions.attaching import INSTRUCTIONS_LIMIT, Wanted, attach_stores
 from recall.changes import create_in
 from recall.kitpart import stores_part
 from recall.models import Access, AttachedStore
-from recall.mounted import LAID_OUT, follow_changes
+from recall.mounted import FILES_BESIDE, LAID_OUT, follow_changes
 from recall.tools import EXTRA
 from recall.writing import write
 from tests.conversations.conftest import rested
 from tests.patience import until
+from tools_app import leases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -209,6 +211,68 @@ def test_what_a_rest_leaves_of_a_full_folder_is_taken_in_behind_it(alice, store,
     post_message(actor=alice, conversation=made, text="Hi")
     rested(made)
     until(lambda: store.memories.count() == 8)
+
+
+def test_what_the_last_command_changed_in_a_large_folder_is_kept_when_others_hear_of_the_rest(
+    alice, store, converse
+):
+    """They may remove the conversation, or begin another one with the store."""
+    for number in range(LAID_OUT + 20):
+        create_memory(actor=alice, store=store, path=f"/{number}.md", content=f"{number}")
+
+    def after_a_command(_request: Any) -> Any:
+        (here / "last.md").write_text("By a command.")
+        return reply("Done.")
+
+    first = call("write_memory", store=store.uid, path="/first.md", content="One.")
+    made, _script = converse([reply(first), after_a_command])
+    attach_stores(actor=alice, conversation=made, stores=[Wanted(store.uid)])
+    here = folder(made)
+    rests: list[bool] = []
+
+    def look(instance: Memory, **_given: object) -> None:
+        if instance.path == "/last.md":
+            rests.append(made.events.filter(type="session.status_idle").exists())
+
+    post_save.connect(look, sender=Memory, dispatch_uid="looks", weak=False)
+    try:
+        post_message(actor=alice, conversation=made, text="Hi")
+        rested(made)
+        until(lambda: rests)
+    finally:
+        post_save.disconnect(sender=Memory, dispatch_uid="looks")
+    assert rests == [False]
+
+
+def test_a_memory_behind_more_files_than_are_looked_at_is_not_forgotten(
+    alice, store, conversation, settings
+):
+    settings.AGENTSITE_MEMORIES = 3
+    create_memory(actor=alice, store=store, path="/z.md", content="Mine.")
+    here = folder(conversation)
+    for number in range(settings.AGENTSITE_MEMORIES + FILES_BESIDE + 1):
+        (here / f"{number:03}.md").write_bytes(b"\xff")
+    rules_of(conversation)
+    assert store.memories.get().content == "Mine."
+    (here / "z.md").write_text("Changed.")
+    for number in range(settings.AGENTSITE_MEMORIES + FILES_BESIDE + 1):
+        (here / f"{number:03}.md").unlink()
+    rules_of(conversation)
+    assert store.memories.get().content == "Changed."
+
+
+def test_what_could_not_be_written_anew_for_now_is_no_change_of_a_command(
+    alice, store, conversation, monkeypatch
+):
+    memory = create_memory(actor=alice, store=store, path="/a.md", content="One.")
+    here = folder(conversation)
+    change_memory(actor=alice, memory=memory, content="By alice.")
+    monkeypatch.setattr(leases, "WAIT_SECONDS", 0.1)
+    with leases.leased(here):
+        rules_of(conversation)
+    rules_of(conversation)
+    assert store.memories.get().content == "By alice."
+    assert (here / "a.md").read_text() == "By alice."
 
 
 def test_a_folder_of_many_memories_is_whole_before_a_command_sees_it(alice, store, conversation):
