@@ -189,7 +189,8 @@ class UserAdmin(DeletesEach, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-
         return answer
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        if change and {*POWERS, *IDENTITY} & set(form.changed_data):
+        is_opened = obj.is_active and "is_active" in form.changed_data
+        if change and (is_opened or {*POWERS, *IDENTITY} & set(form.changed_data)):
             require_recent(request)
         save_account(actor=actor_of(request), user=obj, changed=form.changed_data)
 

@@ -142,6 +142,23 @@ def test_in_the_admin_a_session_alone_says_neither_who_an_account_is_nor_what_it
     assert (now.email, now.is_superuser) != (alice.email, False), "it goes on where it was stopped"
 
 
+def test_in_the_admin_a_session_alone_closes_an_account_and_opens_none(
+    staff: User, alice: User, client: Client
+) -> None:
+    """One that was closed may be of whoever has the session."""
+    client.force_login(staff)
+    page = reverse("admin:accounts_user_change", args=[alice.pk])
+    as_it_is = {"username": "alice", "email": alice.email}
+    client.post(page, as_it_is)
+    assert not User.objects.get(pk=alice.pk).is_active
+
+    asked = client.post(page, {**as_it_is, "is_active": "on"})
+    assert asked["Location"].startswith(reverse("account_reauthenticate"))
+    assert not User.objects.get(pk=alice.pk).is_active
+    client.post(asked["Location"], {"password": PASSWORD}, follow=True)
+    assert User.objects.get(pk=alice.pk).is_active
+
+
 @pytest.mark.parametrize("many", [False, True], ids=["one", "chosen from the list"])
 def test_in_the_admin_a_session_alone_takes_no_second_factor_away(
     staff: User, client: Client, many: bool
