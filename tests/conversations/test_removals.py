@@ -71,8 +71,8 @@ def test_who_waits_for_another_remover_leaves_what_is_somebody_elses_by_then(
         late = threads.submit(with_healthy_connections, partial(removals.clear, [uid]))
         with suppress(TimeoutError):
             late.result(0.5)
+        assert (root / "note.txt").read_text() == "mine", "no two remove at once"
         Removal.objects.all().delete()
-        root.mkdir(exist_ok=True)
         (root / "note.txt").write_text("anew")
     assert (root / "note.txt").read_text() == "anew"
 
