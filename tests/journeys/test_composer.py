@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from providers.scripted import Hold, call, reply, say
 from tests.journeys.conftest import Visit
@@ -144,13 +144,18 @@ def test_keys_open_what_goes_somewhere_and_the_list_of_keys(visit: Visit, servic
     page.keyboard.press("Enter")
     page.wait_for_url("**/settings/keys/")
 
-    page.route("**/go/", lambda route: (page.wait_for_timeout(300), route.continue_()))
+    # Typed before the palette is there: it goes into it, and to nothing else.
+    on_its_way: list[Route] = []
+    page.route("**/go/", lambda route: on_its_way.append(route))
     page.goto("/")
-    page.get_by_label("Message").focus()
-    page.keyboard.press("Control+k")
-    page.keyboard.type("providerr")  # before the palette is there
+    page.locator("#id_message").focus()
+    with page.expect_request("**/go/"):
+        page.keyboard.press("Control+k")
+    page.keyboard.type("providerr")
     page.keyboard.press("Backspace")
     page.keyboard.press("Enter")
+    expect(page.locator("#id_message")).to_have_value("")
+    on_its_way[0].continue_()
     page.wait_for_url("**/settings/keys/")
     page.unroute("**/go/")
 
