@@ -50,11 +50,6 @@ def deployment_rules() -> tuple[ToolRule, ...]:
         raise ImproperlyConfigured(f"AGENTSITE_TOOL_RULES, {problem}") from problem
 
 
-def rules_for(conversation: Conversation) -> tuple[LevelledRule, ...]:
-    """Every rule but the agent's own that may bear on calls of this conversation, as of now."""
-    return (*configured_for(conversation), *held_for(conversation))
-
-
 def configured_for(_conversation: Conversation) -> tuple[LevelledRule, ...]:
     """Those of the settings, which hold everywhere."""
     return tuple(LevelledRule(rule, Level.DEPLOYMENT) for rule in deployment_rules())
@@ -100,7 +95,7 @@ def rules_of_new(organisation: int, agent: int, owner: int) -> tuple[LevelledRul
 
 
 def _narrowed(conversation: Conversation, above: list[int]) -> list[LevelledRule]:
-    """`rules_for` where others than the owner wrote: what asks or denies for one of them holds for all of
+    """`held_for` where others than the owner wrote: what asks or denies for one of them holds for all of
     it, and what is allowed to one person alone is allowed to nobody. Agents say to each other what they were
     told, so it does wherever in their tree they wrote."""
     people = sorted(behind(conversation))

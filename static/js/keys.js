@@ -13,9 +13,24 @@ function open(address) {
   window.htmx.ajax("GET", address, { target: "#dialog", swap: "innerHTML" }).finally(() => (early = null));
 }
 
+/* Nothing else shall have what is typed for the palette that is on its way: a message that Enter would send least
+   of all. So it is taken before it reaches the field that has the focus. */
+document.addEventListener(
+  "keydown",
+  (event) => {
+    if (!early || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Enter") early.enter = true;
+    else if (event.key === "Backspace") early.text = early.text.slice(0, -1);
+    else if (event.key.length === 1) early.text += event.key;
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  },
+  { capture: true },
+);
+
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.isComposing || event.altKey) return;
-  if (early && !event.ctrlKey && !event.metaKey) return keep(event);
   const palette = event.target.closest?.("[data-palette]");
   if (palette) return move(palette, event);
   if (!setting("shortcuts") || event.repeat) return;
@@ -26,15 +41,6 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
-
-/** Typed for the palette that is on its way: nothing else shall have it, a message that Enter would send least of all. */
-function keep(event) {
-  if (event.key === "Enter") early.enter = true;
-  else if (event.key === "Backspace") early.text = early.text.slice(0, -1);
-  else if (event.key.length === 1) early.text += event.key;
-  else return;
-  event.preventDefault();
-}
 
 function move(palette, event) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

@@ -11,7 +11,7 @@ from accounts.models import Organisation, Role, User
 from agents.models import Environment
 from approvals.actions.approvals import decide_approval
 from approvals.models import Approval, PolicyRule
-from approvals.policyrules import rules_for
+from approvals.policyrules import held_for
 from conversations.actions.branching import rewind
 from conversations.actions.children import begin_child, tell_agent
 from conversations.actions.compacting import request_compaction
@@ -221,7 +221,7 @@ def test_what_the_owner_allowed_for_herself_does_not_hold_below_where_others_wro
     )
 
     def held(conversation: Conversation) -> set[tuple[str, str]]:
-        found = rules_for(Conversation.objects.get(pk=conversation.pk))
+        found = held_for(Conversation.objects.get(pk=conversation.pk))
         return {(each.rule.tool, each.rule.permission) for each in found}
 
     said(shared, alice)
@@ -396,7 +396,7 @@ def test_what_one_allowed_in_advance_settles_nothing_that_she_asks_for_herself(
         own = ToolRule(tool="write_file", permission="always_ask", options=wanted)
         tool = Tool("write_file", "", {}, handler=lambda *_: "", effect=Effect.WORKSPACE)
         held = Conversation.objects.get(pk=shared.pk)
-        policy = Policy((own,), others=rules_for(held), tools={tool.name: tool})
+        policy = Policy((own,), others=held_for(held), tools={tool.name: tool})
         here = Situation(Features(approval=False), turn=history_of(held).turn.uid)
         return policy.judge(tool, tool.name, here, arguments=asked.input).verdict
 

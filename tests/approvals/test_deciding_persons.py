@@ -15,7 +15,7 @@ from agents.models import Environment
 from approvals.actions.approvals import decide_approval
 from approvals.actions.rules import save_rule
 from approvals.models import Approval, PolicyRule
-from approvals.policyrules import rules_for
+from approvals.policyrules import held_for
 from conversations.actions.conversations import create_conversation
 from conversations.models import Conversation, Event
 from harness.errors import Declined, Invalid, MayNotDecide
@@ -103,7 +103,7 @@ def test_what_she_allowed_in_advance_settles_nothing_once_the_account_that_asks_
     allow(other, asked, scope="conversation")
 
     def granted() -> list[bool]:
-        held = rules_for(Conversation.objects.get(pk=asked.conversation_id))
+        held = held_for(Conversation.objects.get(pk=asked.conversation_id))
         return [each.grant.requester_may_not_decide for each in held if each.grant]
 
     assert granted() == [True]

@@ -14,7 +14,7 @@ from accounts.actions.service_accounts import create_service_account, remove_ser
 from accounts.models import Membership, Organisation, Role, User
 from approvals.actions.approvals import log_consents_anew
 from approvals.models import Approval, PolicyRule
-from approvals.policyrules import rules_for
+from approvals.policyrules import held_for
 from audit.models import AuditEntry
 from conversations.actions.conversations import create_conversation
 from conversations.models import Conversation, Event
@@ -260,7 +260,7 @@ def test_who_may_answer_again_allows_it_once_more_where_enough_agree_by_then(
 
 def held_for_two(conversation: Conversation, rule: PolicyRule) -> bool:
     """Whether the rule settles what asks for two people, in a conversation of alice's with this agent."""
-    (grant,) = [one.grant for one in rules_for(conversation) if one.uid == rule.uid]
+    (grant,) = [one.grant for one in held_for(conversation) if one.uid == rule.uid]
     assert grant is not None
     return grant.two_people
 
@@ -281,7 +281,7 @@ def test_many_permissions_with_conditions_are_read_with_as_many_statements_as_on
     def statements() -> int:
         held = Conversation.objects.get(pk=conversation.pk)
         with CaptureQueriesContext(connection) as made:
-            assert all(one.grant and one.grant.two_people for one in rules_for(held))
+            assert all(one.grant and one.grant.two_people for one in held_for(held))
         return len(made)
 
     made = []
@@ -291,7 +291,7 @@ def test_many_permissions_with_conditions_are_read_with_as_many_statements_as_on
             allow(who, asked, scope="conversation" if number % 2 else "always")
         assert allowed(asked)
         made.append(statements())
-    assert len(rules_for(conversation)) == len(people)
+    assert len(held_for(conversation)) == len(people)
     assert len(set(made)) == 1, made
 
 

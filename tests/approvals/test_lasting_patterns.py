@@ -9,7 +9,7 @@ import pytest
 from accounts.models import Organisation, User
 from approvals.actions.approvals import decide_approval
 from approvals.models import Approval, PolicyRule
-from approvals.policyrules import rules_for
+from approvals.policyrules import held_for
 from approvals.suggestions import cover_of, in_words
 from conversations.models import Conversation
 from harness.errors import Invalid
@@ -132,7 +132,7 @@ def test_a_pattern_is_saved_as_the_rule_it_says_and_listed_in_words(
     (rule,) = PolicyRule.objects.all()
     assert rule.when == {"argument": "command", "prefix": "pytest"}
     assert (rule.scope, rule.conversation) == ("conversation", conversation)
-    held = [one.rule.when for one in rules_for(conversation) if one.uid == rule.uid]
+    held = [one.rule.when for one in held_for(conversation) if one.uid == rule.uid]
     assert [when.surely({"command": "pytest -x a"}) for when in held if when] == [True]
     assert [when.surely({"command": "pytest; rm x"}) for when in held if when] == [False]
     page = client_of(alice).get("/approvals/rules/").content.decode()

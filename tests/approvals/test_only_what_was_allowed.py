@@ -18,7 +18,7 @@ from agui.interrupts import inputs_of, open_interrupts
 from approvals.actions.approvals import decide_approval
 from approvals.deciders import may_not_allow
 from approvals.models import Approval, PolicyRule
-from approvals.policyrules import rules_for
+from approvals.policyrules import held_for
 from approvals.queue import assignees
 from approvals.suggestions import cover_of
 from conversations.actions.answering import Verdict as Answered
@@ -668,7 +668,7 @@ def test_what_was_allowed_at_one_address_is_not_allowed_at_another_one_of_the_sa
 
     def judged(tool: Tool) -> Verdict:
         ask = ToolRule(tool="mcp:crm:*", permission="always_ask")
-        policy = Policy([ask], rules_for(conversation), {tool.name: tool})
+        policy = Policy([ask], held_for(conversation), {tool.name: tool})
         return policy.judge(tool, tool.name, Features(), arguments=WRITE).verdict
 
     here = hand_over("a.example")

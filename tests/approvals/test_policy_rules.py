@@ -13,7 +13,7 @@ from approvals.actions.approvals import decide_approval
 from approvals.actions.rules import revoke_rule, save_rule
 from approvals.actions.simulation import simulate_call
 from approvals.models import PolicyRule
-from approvals.policyrules import rules_for
+from approvals.policyrules import held_for
 from audit.models import AuditEntry
 from conversations.actions.conversations import create_conversation
 from conversations.models import Conversation
@@ -41,7 +41,7 @@ def conversation(
 
 
 def held(conversation: Conversation) -> list[str]:
-    return [rule.uid for rule in rules_for(conversation)]
+    return [rule.uid for rule in held_for(conversation)]
 
 
 # --- where they hold ------------------------------------------------------------------------------

@@ -128,16 +128,16 @@ async def test_what_a_client_does_not_read_is_not_drawn_for_it():
 
     consumer = ConversationConsumer()
     consumer._language, consumer._place = "en", 1
-    consumer._arriving, consumer._finished = Arriving(), asyncio.Queue(MAX_UNDRAWN)
+    consumer._arriving, consumer._finished, consumer._draws = Arriving(), [], False
     consumer._outbox = Outbox(write, nothing)
-    tasks = [asyncio.ensure_future(consumer._draw()), asyncio.ensure_future(consumer._outbox.run())]
+    consumer._tasks = tasks = [asyncio.create_task(consumer._outbox.run())]
     length = 0
     for number in range(5 * MAX_UNDRAWN):
         text = f"{number}\n\n"
         consumer.arrived(Delta("block", "text", length, text, None))
         length += len(text)
         await asyncio.sleep(0.005)
-    assert consumer._finished.full()
+    assert len(consumer._finished) == MAX_UNDRAWN
     assert len(consumer._outbox._waiting) <= 1
     for task in tasks:
         task.cancel()

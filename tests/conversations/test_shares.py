@@ -19,7 +19,7 @@ from agents.models import Agent, Environment
 from approvals.actions import rules, simulation
 from approvals.actions.approvals import decide_approval
 from approvals.models import Approval, PolicyRule
-from approvals.policyrules import rules_for
+from approvals.policyrules import held_for
 from audit.models import AuditEntry
 from conversations.actions import (
     answers,
@@ -564,7 +564,7 @@ def test_what_others_write_gains_no_right_that_they_or_the_owner_lack(
 
     def named() -> set[str]:
         held = Conversation.objects.get(pk=shared.pk)
-        return {each.uid for each in rules_for(held)}
+        return {each.uid for each in held_for(held)}
 
     assert named() == {hers.uid, everybodys.uid}
     append(shared.pk, [Entry.of(UserMessage(content=(Text(text="Hi"),)))], actor=writer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -442,7 +443,7 @@ def test_what_others_spent_for_a_trial_is_its_cost(alice, acme, environment, add
     add_cases()
     trial = try_it().trials.get()
     still()
-    assert (spent_of(trial).cost, spent_of(trial).model_calls) == (0, 1)
+    assert (spent_of(trial).cost, spent_of(trial).model_calls) == (Decimal(0), 1)
     above = trial.conversation
     for dollars in (2, 4):
         above = create_conversation(
@@ -459,4 +460,4 @@ def test_what_others_spent_for_a_trial_is_its_cost(alice, acme, environment, add
             purpose="main",
             cost=dollars,
         )
-    assert (spent_of(trial).cost, spent_of(trial).model_calls) == (6, 3)
+    assert (spent_of(trial).cost, spent_of(trial).model_calls) == (Decimal(6), 3)

@@ -148,13 +148,13 @@ def test_keys_open_what_goes_somewhere_and_the_list_of_keys(visit: Visit, servic
     on_its_way: list[Route] = []
     page.route("**/go/", lambda route: on_its_way.append(route))
     page.goto("/")
-    page.locator("#id_message").focus()
+    page.locator("#id_message").fill("Not yet")
     with page.expect_request("**/go/"):
         page.keyboard.press("Control+k")
     page.keyboard.type("providerr")
     page.keyboard.press("Backspace")
     page.keyboard.press("Enter")
-    expect(page.locator("#id_message")).to_have_value("")
+    expect(page.locator("#id_message")).to_have_value("Not yet")
     on_its_way[0].continue_()
     page.wait_for_url("**/settings/keys/")
     page.unroute("**/go/")
