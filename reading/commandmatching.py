@@ -26,6 +26,7 @@ from reading.programs import (
     GIT_CHANGING,
     GIT_EVERYTHING,
     GIT_FORMS,
+    GIT_LISTED,
     GIT_LISTING,
     GIT_OPTIONS,
     GIT_OPTIONS_WITH_VALUE,
@@ -38,6 +39,7 @@ from reading.programs import (
     GIT_UNSAID,
     INTERPRETERS,
     JOINING,
+    MACHINES,
     MANY,
     NAMES_IN_A_FILE,
     OPERANDS,
@@ -48,6 +50,7 @@ from reading.programs import (
     RUNNING,
     SCRIPTING,
     SETTING,
+    SHELLING,
     SPARED_BELOW,
     STARTING,
     STARTING_SUBCOMMANDS,
@@ -120,7 +123,10 @@ def _wraps_no_other(name: str, words: Sequence[str], named: int, depth: int) -> 
 
 
 def _shell_starts_no_other(words: Sequence[str], named: int, depth: int) -> bool:
-    """The same where a shell takes the line apart once more, at other places perhaps."""
+    """The same where a shell may take the line apart once more, at other places perhaps; or the one behind
+    it does (`sshpass ssh h`), or none (`oc rsh`), so that the words count as they are as well."""
+    if not _starts_no_other(words, named, depth):
+        return False
     line, beginning = simple_command(" ".join(words)), simple_command(" ".join(words[:named]))
     if line is None or beginning is None or line[: len(beginning)] != beginning:
         return False
@@ -135,6 +141,8 @@ def _respelt(words: Sequence[str]) -> list[str]:
 
 def _starts_by_a_word(name: str, words: Sequence[str], named: int) -> bool:
     if name in REMOTE and any(map(_SHELL.search, words[named:])):
+        return True
+    if SHELLING.get(name) in words[1:named]:
         return True
     if name in PIPING and any("|" in word for word in words[named:]):
         return True
@@ -202,13 +210,17 @@ _RUNNING_MORE = frozenset({"dlx", "exec", "run"})
 
 def _interprets_what_is_named(name: str, words: Sequence[str], named: int, depth: int) -> bool:
     """Whether the rule says what such a program runs, and that starts no other."""
-    at = 1 if name in SCRIPTING else _behind_running(words, named)
-    place = _begun(name, ("", *words[at:named]), int(at > 1 and name in CONTAINED))
+    at = 1 if name in SCRIPTING else _behind_running(name, words, named)
+    held = at > 1 and (name in CONTAINED or (name in MACHINES and "--" not in words[at : at + 1]))
+    place = _begun(name, ("", *words[at:named]), int(held))
     if place is None or not _RUNNING_MORE.isdisjoint(words[named:]):
         return False
-    if name in MANY and _names_another(words, named, MANY[name]):
-        return False
     inner = at + place - 1
+    if at > 1 and not _RUNNING_MORE.isdisjoint(words[at : inner + 1]):
+        return False  # what stood before was no subcommand, but the value of an option
+    many = name if name in MANY else basename(words[inner])
+    if many in MANY and _names_another(words, named, MANY[many]):
+        return False
     if at == 1 and name not in FETCHED and "-m" not in words[at:inner]:
         # What it runs is named. Its options may still have it run other files, and behind a program on the
         # line (`perl -e`) options are its own.
@@ -225,11 +237,12 @@ _RUNNING_FAR = _RUNNING_MORE | _JOINED
 """Those that stand for nothing else behind options (`kubectl -n x exec`)."""
 
 
-def _behind_running(words: Sequence[str], named: int) -> int:
+def _behind_running(name: str, words: Sequence[str], named: int) -> int:
     """Where it stands what a subcommand runs; 1 where none does. Options, and their values, may stand before
     the subcommand."""
     near = (place + 1 for place in range(1, min(3, len(words))) if words[place] in RUNNING)
-    far = (place + 1 for place in range(3, named) if words[place] in _RUNNING_FAR)
+    running = _RUNNING_FAR if name in CONTAINED else RUNNING
+    far = (place + 1 for place in range(3, named) if words[place] in running)
     return next(near, next(far, 1))
 
 
@@ -269,8 +282,10 @@ def _changes_what_is_shown(command: str, said: Sequence[str], unnamed: Sequence[
         return bool(unnamed)  # the name of a setting: what follows is its value
     if not _are_options(said):
         return False
-    if command == "remote" and not _are_options(unnamed):
-        return True
+    if not _are_options(unnamed):
+        lists = GIT_LISTED.get(command, ("",))  # the others show what is named
+        if command == "remote" or not _begins_any(lists, said):
+            return True
     return _begins_any(GIT_CHANGING[command], unnamed)
 
 

@@ -96,14 +96,15 @@ other files to run, unless `STARTING` has those that do."""
 
 MANY: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
-        _words("doit fab gmake grunt gulp inv invoke just make ninja rake scons task"), _words("-j")
+        _words("ant doit fab gmake grunt gulp inv invoke just make ninja rake scons setup.py task"),
+        frozenset(),
     ),
-    "ant": frozenset(),
     "gradle": frozenset({"--tests"}),
     "mvn": _words("-pl -T"),
+    "turbo": _words("-F --filter"),
 }
 """Those that do each thing that they are given, one after another, with those of their options that surely
-take the next word."""
+take the next word (`make -j` does not, but for a number)."""
 
 WRAPPED: Mapping[str, str] = {"gradlew": "gradle", "mvnw": "mvn"}
 """Scripts of a workspace that fetch one of them and hand it all that they are given."""
@@ -116,6 +117,8 @@ CONTAINED = _words(
     "runc singularity"
 )
 """Those that take a container or an image before what runs in it."""
+MACHINES = _words("docker-machine limactl machinectl multipass vagrant")
+"""Those that do so with a machine, which may be left out before `--`."""
 FETCHED = _words("bunx npx uvx")
 """Those whose next word is the program that they fetch and start."""
 
@@ -381,7 +384,10 @@ WRITING: Mapping[str, tuple[str, ...]] = {
     "find": ("-delete", "-fprint", "-fls"),
     **dict.fromkeys(("iconv", "shuf", "sort"), ("-o", "--o")),
     "tree": ("-o", "-R"),
-    **dict.fromkeys(("bsdtar", "gtar", "tar"), ("-g", "--listed", "--index", "--remove-f")),
+    **dict.fromkeys(
+        ("bsdtar", "gtar", "tar"), ("-g", "--listed", "--index", "--remove-f", "--vol")
+    ),
+    "history": ("-a", "-c", "-d", "-w"),
     "pip": ("--log",),
     "kubectl": ("--profile",),
     "journalctl": ("--vac", "--rot", "--flu", "--cursor-f", "--setup", "--update-c"),
@@ -419,6 +425,9 @@ they give."""
 
 REMOTE = _words("fly flyctl gcloud heroku rsync scp")
 """Those that may have a shell elsewhere read what they are given."""
+
+SHELLING: Mapping[str, str] = dict.fromkeys(_words("fly flyctl gcloud"), "ssh")
+"""The subcommand by which those start what is named in a shell elsewhere: whatever follows may change it."""
 
 PIPING = _words("composite compare convert gm identify magick mogrify montage")
 """Those that take a name with `|` for a program."""
@@ -533,7 +542,7 @@ GIT_STARTING_BELOW: Mapping[str, tuple[str, ...]] = {
 """Words behind a subcommand by which it starts something, or writes a file: their beginnings."""
 
 GIT_CHANGING: Mapping[str, tuple[str, ...]] = {
-    "apply": ("--ap",),
+    "apply": ("--ap", "--build"),
     "branch": (
         *(
             "-c",
@@ -559,6 +568,13 @@ GIT_CHANGING: Mapping[str, tuple[str, ...]] = {
 }
 """Subcommands that show something, and change it by an option: a rule that names options and nothing
 else, such as `git branch -v`, means to have it shown. Of `remote` every name is a subcommand below."""
+
+_POINTING = ("--con", "--no-con", "--mer", "--no-m", "--poi")
+GIT_LISTED: Mapping[str, tuple[str, ...]] = {
+    "branch": ("-l", "--li", "-a", "--al", "-r", "--rem", "--show", *_POINTING),
+    "tag": ("-l", "--li", "-n", *_POINTING),
+}
+"""Options by which these show what is named behind them; by the others they make it."""
 
 GIT_REACHING = frozenset({"clone", "fetch", "ls-remote", "pull", "push", "remote"})
 """Those of `GIT_PLAIN` that take the address of another repository."""
