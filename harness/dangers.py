@@ -113,9 +113,8 @@ def takes_or_sends(words: Sequence[str]) -> bool:
     what it was, or hands it on. For programs with subcommands, of which none is known."""
     if basename(words[0]) in _WITHOUT:
         return False
-    said = (word.lower() for word in words[1:_FAR] if _SUBCOMMAND.fullmatch(word))
-    parts = (re.split("[:_-]", word) for word in said)
-    return any(not _TAKING.isdisjoint(each) for each in parts)
+    said = (word for word in words[1:_FAR] if _NAMED.fullmatch(word))
+    return any(part.lower() in _TAKING for word in said for part in _PARTS.split(word))
 
 
 def _words(text: str) -> frozenset[str]:
@@ -127,6 +126,9 @@ _TAKING = _words(
     "drop erase expire flush flushall flushdb forget fresh kill move mv prune publish purge push put remove "
     "reset rm rmi send strip submit sync terminate truncate uninstall unlink unload unset upload wipe"
 )
+_NAMED = re.compile(r"[A-Za-z][\w:.-]{0,60}(?:\[.*)?")
+"""A subcommand, or a task as programs name them: `db:drop[x]`, `db.drop`, `dropDb`."""
+_PARTS = re.compile(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])")
 _WHATEVER = _words("api call curl graphql invoke raw request rest rpc")
 """Subcommands that do whatever is behind them."""
 
