@@ -771,7 +771,8 @@ class History:
             case BackgroundFinished(untrusted_by=source) as ended:
                 if self.tainted_beside and not self._began_here(input_.uid, ended):
                     beside = self.tainted_beside
-            case UserMessage(by_agent=True, untrusted_by=source):
+            case UserMessage(by_agent=True):
+                source = untrusted_in_input(input_)
                 seq, read = self._left_beside
                 # Whoever says it may have been told there what it says here.
                 beside = read if input_.seq > seq or not input_.seq else ""

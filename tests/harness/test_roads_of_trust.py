@@ -379,6 +379,13 @@ def test_what_another_agent_says_once_a_branch_was_left_may_come_of_what_was_rea
     assert none.tainted_by == ""
 
 
+@pytest.mark.parametrize("block", MADE_ELSEWHERE, ids=lambda block: f"{block.type}")
+def test_what_another_agent_hands_on_counts_by_what_it_holds(block: Block) -> None:
+    handed = UserMessage(content=(block,), by_agent=True)
+    taken = folded(SessionStatusRunning(), handed, InputTaken(event_ids=("e2",)))
+    assert taken.tainted_by == f"an uploaded {block.type}"
+
+
 def test_a_verdict_on_work_that_read_what_strangers_wrote_may_say_what_they_want() -> None:
     goal = UserDefineOutcome(outcome_id="outc_1", description="Write.", rubric="- good")
     verdict = SpanOutcomeEvaluationEnd(
