@@ -24,8 +24,9 @@ AT_ONCE = 4
 """Threads that look names up for other threads; what the system does cannot be broken off."""
 _looking = threading.BoundedSemaphore(AT_ONCE)
 MOST_AT_ONCE = 256
-"""Names that are looked up at once for loops."""
+"""Names that are looked up at once for loops; and as many more that commands and agents choose."""
 _looking_for_loops = threading.BoundedSemaphore(MOST_AT_ONCE)
+_looking_for_agents = threading.BoundedSemaphore(MOST_AT_ONCE)
 
 
 class UnknownHost(Exception):
@@ -36,6 +37,12 @@ async def resolve_by_system(host: str, port: int) -> Sequence[str]:
     """Raises `UnknownHost`, `OSError` and `UnicodeError`."""
     # No thread of the loop: those do everybody's work, and name servers may say nothing for long.
     return await asyncio.wrap_future(_looked_up(host, port, _looking_for_loops))
+
+
+async def resolve_for_agents(host: str, port: int) -> Sequence[str]:
+    """The same of names that commands and agents choose: they take the services that the server needs no
+    place. Raises as it does."""
+    return await asyncio.wrap_future(_looked_up(host, port, _looking_for_agents))
 
 
 def _looked_up(host: str, port: int, room: threading.BoundedSemaphore) -> Future[list[str]]:
@@ -57,7 +64,11 @@ def _looked_up(host: str, port: int, room: threading.BoundedSemaphore) -> Future
             room.release()
 
     # A daemon: a process that ends does not wait for somebody's name server.
-    threading.Thread(target=look, name="agentsite-look-up", daemon=True).start()
+    try:
+        threading.Thread(target=look, name="agentsite-look-up", daemon=True).start()
+    except RuntimeError as problem:  # the system has none left
+        room.release()
+        raise UnknownHost(f"the name {host} was not looked up: {problem}") from problem
     return found
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from net.lookups import Resolve, resolve_by_system
+from net.lookups import Resolve, resolve_for_agents
 
 from . import cgroups, seccomp
 from .busy import checked
@@ -54,7 +54,7 @@ class BubblewrapBackend(ProgramBackend):
         *,
         program: str = "bwrap",
         on_decision: OnDecision | None = None,
-        resolve: Resolve = resolve_by_system,
+        resolve: Resolve = resolve_for_agents,
         connect: Connect = connect_directly,
         found: Capabilities | None = None,
         roots: Roots = NO_ROOTS,

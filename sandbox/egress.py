@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from net.addresses import Address, Sort, reached, sort_of
-from net.lookups import Resolve, UnknownHost, few_at_once, judged_addresses, resolve_by_system
+from net.lookups import Resolve, UnknownHost, few_at_once, judged_addresses, resolve_for_agents
 from reading.digits import digits_of
 from reading.hostnames import split_address
 
@@ -167,7 +167,7 @@ class EgressProxy:
         endpoints: Sequence[Endpoint],
         *,
         on_decision: OnDecision | None = None,
-        resolve: Resolve = resolve_by_system,
+        resolve: Resolve = resolve_for_agents,
         connect: Connect = connect_directly,
     ) -> None:
         self._endpoints = tuple(endpoints)

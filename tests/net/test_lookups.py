@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from net import lookups
-from net.lookups import resolve_by_system
+from net.lookups import resolve_by_system, resolve_for_agents
 from sandbox.egress import LOOK_UPS, EgressProxy
 from sandbox.policy import Endpoint
 from tests.patience import PATIENCE
@@ -35,9 +35,10 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     yield asked
     answered.set()
-    for _place in range(lookups.MOST_AT_ONCE):
-        assert lookups._looking_for_loops.acquire(timeout=PATIENCE)
-    lookups._looking_for_loops.release(lookups.MOST_AT_ONCE)
+    for room in (lookups._looking_for_loops, lookups._looking_for_agents):
+        for _place in range(lookups.MOST_AT_ONCE):
+            assert room.acquire(timeout=PATIENCE)
+        room.release(lookups.MOST_AT_ONCE)
 
 
 async def said_nothing_of(asked: list[str], number: int) -> None:
@@ -54,6 +55,37 @@ async def test_names_that_nobody_answers_leave_the_threads_of_the_loop_to_others
     async with asyncio.timeout(PATIENCE):
         await said_nothing_of(silence, ASKED)
         await asyncio.to_thread(len, ())
+        assert await resolve_by_system("127.0.0.1", 80) == ["127.0.0.1"]
+    for task in silent:
+        task.cancel()
+    await asyncio.wait(silent)
+
+
+async def test_a_look_up_for_which_there_is_no_thread_takes_no_place_from_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def none_left(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as few:
+        few.setattr(threading.Thread, "start", none_left)
+        for _time in range(lookups.MOST_AT_ONCE + 1):
+            with pytest.raises(lookups.UnknownHost, match="can't start new thread"):
+                await resolve_by_system("127.0.0.1", 80)
+    assert await resolve_by_system("127.0.0.1", 80) == ["127.0.0.1"]
+
+
+async def test_however_many_names_agents_have_looked_up_those_of_services_are_found(
+    silence: list[str],
+):
+    most = lookups.MOST_AT_ONCE
+    silent = [
+        asyncio.create_task(resolve_for_agents(f"a{number}{SILENT}", 443)) for number in range(most)
+    ]
+    async with asyncio.timeout(PATIENCE):
+        await said_nothing_of(silence, most)
+        with pytest.raises(lookups.UnknownHost, match="too many"):
+            await resolve_for_agents("127.0.0.1", 80)
         assert await resolve_by_system("127.0.0.1", 80) == ["127.0.0.1"]
     for task in silent:
         task.cancel()

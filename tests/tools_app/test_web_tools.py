@@ -710,6 +710,6 @@ async def test_the_library_is_not_even_asked_where_its_service_is_not_listed(
 
 def test_an_egress_without_more_uses_the_systems_own_roads():
     egress = Egress(())
-    assert egress.resolve.__name__ == "resolve_by_system"
+    assert egress.resolve.__name__ == "resolve_for_agents"
     assert egress.connect.__name__ == "connect_directly"
     assert egress.tls.check_hostname

@@ -19,7 +19,7 @@ import h11
 
 from harness.errors import ToolError
 from harness.tools import Objection
-from net.lookups import Resolve, resolve_by_system
+from net.lookups import Resolve, resolve_for_agents
 from reading.hostnames import ascii_name, joined_address, split_address
 from sandbox.egress import (
     Connect,
@@ -59,7 +59,7 @@ class Egress:
 
     endpoints: Sequence[Endpoint]
     on_decision: OnDecision | None = None
-    resolve: Resolve = resolve_by_system
+    resolve: Resolve = resolve_for_agents
     connect: Connect = connect_directly
     tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     credentials: Credentials | None = None
