@@ -64,7 +64,7 @@ class _Count:
         """That may be taken back to a place where folders were moved meanwhile."""
 
     def take(self, root: Path) -> None:
-        here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        here = _begun(root)
         try:
             path: list[str] = []
             levels, known = [self._scan(here)], [_identity(here)]
@@ -129,12 +129,11 @@ class _Count:
 
     def _back(self, root: Path, path: list[str]) -> int:
         """Where these names lead by now, as far as they are there; `path` is cut to them."""
-        here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        here = _begun(root)
         for depth, name in enumerate(tuple(path)):
             self._steps -= 1
-            try:
-                inside = os.open(name, _FOLDER, dir_fd=here)
-            except OSError:
+            inside = _entered(here, name, _MAY_BE_LOOKED_INTO)
+            if inside is None:
                 del path[depth:]
                 break
             os.close(here)
@@ -144,22 +143,34 @@ class _Count:
         return here
 
 
+def _begun(root: Path) -> int:
+    """The folder itself, which may be closed to looks as well. Raises OSError."""
+    if os.geteuid() != 0:
+        with suppress(OSError):
+            _open_to_looks(os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+    return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
 def _entered(folder: int, name: str, mode: int) -> int | None:
     for _try in range(TRIES):
         with suppress(OSError):
             if mode & _MAY_BE_LOOKED_INTO != _MAY_BE_LOOKED_INTO and os.geteuid() != 0:
-                _open_to_looks(folder, name)
+                flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                _open_to_looks(os.open(name, flags, dir_fd=folder))
             return os.open(name, _FOLDER, dir_fd=folder)
         mode = 0
+        with suppress(OSError):
+            if os.geteuid() != 0:  # the one that it lies in may have been closed again
+                os.fchmod(folder, stat.S_IMODE(os.fstat(folder).st_mode) | _MAY_BE_LOOKED_INTO)
     return None
 
 
-def _open_to_looks(folder: int, name: str) -> None:
-    """Whoever owns a folder can write there without letting anybody look."""
-    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+def _open_to_looks(place: int) -> None:
+    """Whoever owns a folder can write there without letting anybody look. `place` is closed."""
     try:
         mode = stat.S_IMODE(os.fstat(place).st_mode)
-        Path(f"/proc/self/fd/{place}").chmod(mode | _MAY_BE_LOOKED_INTO)
+        if mode & _MAY_BE_LOOKED_INTO != _MAY_BE_LOOKED_INTO:
+            Path(f"/proc/self/fd/{place}").chmod(mode | _MAY_BE_LOOKED_INTO)
     finally:
         os.close(place)
 

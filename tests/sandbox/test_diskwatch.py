@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -67,22 +67,59 @@ def test_a_workspace_however_deep_is_handed_to_the_user_of_its_commands(place: P
     remove_tree(place / "d")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
-@pytest.mark.parametrize("mode", [0o000, 0o300, 0o600])
-def test_a_folder_that_its_owner_closes_to_looks_is_counted(place: Path, mode: int) -> None:
+def said_by_another_user(what: Callable[[], bool]) -> bool:
     child = os.fork()
     if child == 0:
         try:
             os.setgid(65_534)
             os.setuid(65_534)
-            (place / "closed" / "deep").mkdir(parents=True)
-            (place / "closed" / "deep" / "file").write_bytes(b"x" * MB)
-            (place / "closed").chmod(mode)
-            found = measure([place], 1_000)
-            os._exit(0 if (found.files, found.size >= MB) == (3, True) else 1)
+            os._exit(0 if what() else 1)
         finally:
             os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize("mode", [0o000, 0o300, 0o600])
+def test_a_folder_that_its_owner_closes_to_looks_is_counted(place: Path, mode: int) -> None:
+    def closed() -> bool:
+        (place / "closed" / "deep").mkdir(parents=True)
+        (place / "closed" / "deep" / "file").write_bytes(b"x" * MB)
+        (place / "closed").chmod(mode)
+        found = measure([place], 1_000)
+        return (found.files, found.size >= MB) == (3, True)
+
+    assert said_by_another_user(closed)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize("mode", [0o000, 0o300, 0o400])
+def test_the_workspace_itself_is_counted_where_it_is_closed_to_looks(
+    place: Path, mode: int
+) -> None:
+    def closed() -> bool:
+        (place / "all").mkdir()
+        (place / "all" / "file").write_bytes(b"x" * MB)
+        (place / "all").chmod(mode)
+        found = measure([place / "all"], 1_000)
+        return (found.files, found.size >= MB) == (1, True)
+
+    assert said_by_another_user(closed)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_folder_that_is_closed_again_during_a_look_is_opened_again(place: Path) -> None:
+    def closed_again() -> bool:
+        (place / "closed" / "deep").mkdir(parents=True)
+        here = os.open(place / "closed", os.O_RDONLY)
+        (place / "closed").chmod(0o000)
+        inside = diskwatch._entered(here, "deep", 0o700)
+        (place / "closed").chmod(0o000)
+        path = ["closed", "deep"]
+        diskwatch._Count(10)._back(place, path)
+        return inside is not None and path == ["closed", "deep"]
+
+    assert said_by_another_user(closed_again)
 
 
 def test_counting_ends_with_more_names_than_there_may_be(place: Path) -> None:
