@@ -389,6 +389,7 @@ class OpenShellShell(OneCommand):
                 self._there[mount.source] = await asyncio.to_thread(
                     unpacked, data, self._sent[mount.source], mount.source, self._policy.resources
                 )
+        self._sent.clear()
 
     async def _exchange(self, script: str, data: bytes) -> bytes:
         """Ends the sandbox where that takes too long: a program inside could hold it up for ever."""
