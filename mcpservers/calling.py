@@ -255,7 +255,9 @@ async def _authorised(plan: _Plan, context: ToolContext) -> tuple[Where, Connect
     if plan.argv:
         if marks := provenance_of(context):
             await context.offload(mark_workspace, marks, context.call_id, plan.server)
-        program = in_conversation(access_of(context), plan.argv, plan.variables)
+        access = await access_of(context).by_now()
+        access.require_no_problem()  # also where it runs already
+        program = in_conversation(access, plan.argv, plan.variables)
         return replace(plan.where, program=program), None
     lent = context.extras.get(CREDENTIALS)
     bearer = await lent.bearer_for(plan.where.url) if lent is not None else ""

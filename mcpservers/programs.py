@@ -142,7 +142,8 @@ def in_conversation(
     access: ShellAccess, argv: tuple[str, ...], variables: Mapping[str, str]
 ) -> Started:
     """In the sandbox of a conversation's commands, which sees its workspace; it ends with that."""
-    rules = f"{access.policy.digest} {access.mounts}"
+    sandboxes = [backend.name for backend in access.backends]
+    rules = f"{access.policy.digest} {access.mounts} {sandboxes}"
     return Started(argv, variables, rules, partial(_in_conversation, access, argv, variables))
 
 

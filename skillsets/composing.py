@@ -90,7 +90,7 @@ def _tools(skill: str, version: int, stored: str) -> tuple[Tool, ...]:
 
 
 async def carry_out(context: ToolContext, arguments: dict[str, Any], *, composed: _Composed) -> str:
-    access = access_of(context)
+    access = await access_of(context).by_now()
     policy = policy_for(access.policy, composed.of)
     backend = await access.backend()
     files, packages = await context.offload(_files_of, context.extras[EXTRA], composed)

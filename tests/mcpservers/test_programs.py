@@ -44,7 +44,7 @@ from mcpservers.programs import (
 )
 from mcpservers.secrets import headers_of
 from mcpservers.sessions import Listing, Sessions, Unreachable, Where, look_at
-from providers.scripted import call, reply
+from providers.scripted import Hold, call, reply, say
 from sandbox.policy import SYSTEM_FOLDERS, parse_policy
 from tests.cast import ClientOf, shown
 from tests.conversations.conftest import Converse, rested, until
@@ -349,6 +349,28 @@ def test_it_lives_from_call_to_call_and_ends_with_its_conversation(
     archive_conversation(actor=alice, conversation=conversation, archived=True)
     engine.submit(close_ended_shells).result()
     assert conversation.uid not in open_programs()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_its_sandbox_may_no_more_it_may_not_from_the_next_call_of_the_run_on(
+    alice: User, program: McpServer, converse: Converse, opened: Path
+):
+    hold = Hold()
+
+    def writes(name: str) -> dict[str, Any]:
+        return call(TOOL, **{"what": "write", "with": name})
+
+    script = [reply(writes("a.txt")), reply(say(hold, "Hm."), writes("b.txt")), reply("Done.")]
+    conversation, _script = converse(script, tools=ALLOWED, mcp_servers=USES)
+    post_message(actor=alice, conversation=conversation, text="Go.")
+    until(hold.reached.is_set)
+    narrowed = policy_for(opened)
+    narrowed["filesystem_policy"]["include_workdir"] = False
+    Environment.objects.update(policy=json.dumps(narrowed))
+    hold.release.set()
+    rested(conversation)
+    there = workspace_for(conversation.uid)
+    assert [(there / name).exists() for name in ("a.txt", "b.txt")] == [True, False]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agents.models import Environment
 from agentsite.seeding import seed
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message
@@ -19,14 +20,14 @@ from harness.content import text_of
 from harness.errors import Invalid
 from harness.events import AgentToolUse
 from jobs.engine import engine
-from providers.scripted import call, reply
+from providers.scripted import Hold, call, reply, say
 from sandbox.policy import read_policy
 from skills_app.actions.skills import kill_skill
 from skills_app.folder import faults_of, read_folder
 from skills_app.manifest import Exposed, Exposes, SkillPolicy
 from skillsets.channel import Channel, Forged
 from skillsets.composing import policy_for
-from tests.conversations.conftest import rested
+from tests.conversations.conftest import rested, until
 from tests.heartbeat import MOST_SECONDS, longest_stall
 from tests.hostile import DEAR_SCHEMAS
 from tests.skills_app.conftest import text_of as skill_text
@@ -325,6 +326,19 @@ def test_nothing_is_left_of_the_line_when_a_call_is_over(converse, released, ali
     rested(conversation)
     assert result(conversation) == "done"
     assert list((Path(settings.AGENTSITE_DATA_DIR) / "skill-calls").iterdir()) == []
+
+
+def test_a_skill_runs_only_in_what_its_environment_has_by_now(converse, released, alice):
+    released(files("return 'done'"))
+    hold = Hold()
+    asks = reply(say(hold, "Hm."), call("skill__reports__work", text="go"))
+    conversation, _script = converse([asks, reply("Done.")], skills=[{"name": "reports"}])
+    post_message(actor=alice, conversation=conversation, text="Go")
+    until(hold.reached.is_set)
+    Environment.objects.update(backend="docker")  # which this server does not use
+    hold.release.set()
+    rested(conversation)
+    assert "docker" in result(conversation)
 
 
 def test_the_policy_of_a_skill_is_within_the_environments():
