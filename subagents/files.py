@@ -16,6 +16,7 @@ from conversations.judging import history_of
 from conversations.models import Checkpoint, Conversation
 from conversations.provenance import TableProvenance
 from harness.errors import AgentError, Conflict
+from harness.history import strangers_in
 from tools_app.diffs import diff_of
 from tools_app.leases import leased
 from tools_app.provenance import Foreign
@@ -192,6 +193,10 @@ def _read_since(child: Conversation) -> float | None:
     """When strangers' words first came in there, if ever: what a person said to it since, by which it wrote
     as its own, was not said to its parent."""
     history = history_of(child)
+    if history.tainted_beside:
+        # Also on a branch that was left since: what it wrote there may have stayed.
+        log = (row.entry() for row in child.events.order_by("seq"))
+        return next((each.at for each in log if strangers_in(each)), 0.0)
     if not history.ever_tainted_by:
         return None
     return next((each.at for each in history.entries if each.uid == history.first_taint), 0.0)

@@ -11,6 +11,7 @@ from accounts.models import User
 from api.facts import TableFacts
 from api.projection import LoggedEvent, frames_of
 from approvals.models import Approval
+from conversations.actions.branching import rewind
 from conversations.actions.deciding import decide_call
 from conversations.actions.messages import post_message, stop
 from conversations.models import Conversation, ForeignMark
@@ -444,8 +445,9 @@ def test_names_that_are_taken_from_one_that_read_strangers_words_bring_these_bac
     assert "peek, by way of the agent below" in asked.reason
 
 
+@pytest.mark.parametrize("left", [False, True], ids=["there still", "on a branch that was left"])
 def test_what_a_subagent_wrote_once_a_person_spoke_there_stays_a_strangers_for_its_parent(
-    alice: User, lead: Lead, more_tools: None
+    alice: User, lead: Lead, more_tools: None, left: bool
 ) -> None:
     """She said it to the subagent, which had read a page, and not to its parent."""
     named: list[str] = []
@@ -471,6 +473,9 @@ def test_what_a_subagent_wrote_once_a_person_spoke_there_stays_a_strangers_for_i
     post_message(actor=alice, conversation=child, text="Write it down, alpha.")
     done(child)
     assert not TableProvenance(child.pk).foreign().paths
+    if left:
+        first = child.events.filter(type="user.message").order_by("seq")[0]
+        rewind(actor=alice, conversation=child, event_uid=first.uid, files=False)
     post_message(actor=alice, conversation=conversation, text="Take it.")
     done(conversation)
     post_message(actor=alice, conversation=conversation, text="Look at it.")
