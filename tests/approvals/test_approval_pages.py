@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.template.loader import render_to_string
 from django.test import AsyncClient, Client
 
 from accounts.models import Membership, Role
@@ -457,3 +458,9 @@ def test_an_answer_in_the_queue_brings_the_card_in_its_place_and_the_new_counts(
     assert 'data-state="denied"' in card
     assert 'id="count-mine" hx-swap-oob="true">0<' in card
     assert 'id="approvals-badge"' in card
+
+
+def test_a_call_without_arguments_is_no_empty_list():
+    html = render_to_string("approvals/_approval_arguments.html", {"item": {"fields": []}})
+    assert "It has no arguments." in html
+    assert "<dl" not in html
