@@ -17,7 +17,7 @@ from conversations.actions.messages import checked_text, sent_before
 from conversations.actions.own import own_conversation, require_own
 from conversations.branches import branches_of, standing
 from conversations.checkpoints import ask_for_files, holding
-from conversations.log import append, entries_after
+from conversations.log import SENT_BEFORE, append, entries_after
 from conversations.models import BackgroundCommand, Conversation, Event
 from conversations.ratelimits import count_message
 from conversations.wakes import wake
@@ -134,7 +134,7 @@ def edit_and_resend(
     read = read_so_far(actor, conversation)
     with transaction.atomic():
         held = own_conversation(actor, conversation)
-        known = Event.objects.filter(conversation=held, key=key).first() if key else None
+        known = SENT_BEFORE.first(conversation=held.pk, key=key) if key else None
         if known is not None:
             return sent_before(known, sender=actor, text=text)
         log = at_rest(held, read)
