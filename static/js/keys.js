@@ -8,7 +8,7 @@ const { go, keyboard } = document.body.dataset;
 let early = null;
 
 function open(address) {
-  if (!address || document.querySelector("dialog[open]")) return;
+  if (!address || early || document.querySelector("dialog[open]")) return;
   early = address === go ? { text: "", enter: false } : null;
   window.htmx.ajax("GET", address, { target: "#dialog", swap: "innerHTML" }).finally(() => (early = null));
 }
