@@ -306,6 +306,8 @@ class History:
         self._said: dict[str, int] = {}
         """The place in the log at which each of them that is a person's got its words."""
         self._wakes: dict[str, Entry] = {}
+        self._wakes_asked: set[tuple[str, str]] = set()
+        """Reason and note of all that were asked for on the path that counts."""
         self._foreign_wakes: dict[tuple[str, str], str] = {}
         """Reason and note of wakes asked for with untrusted content in sight, and what had brought it."""
         self._finished: dict[str, Entry] = {}
@@ -333,6 +335,11 @@ class History:
     @property
     def last_seq(self) -> int:
         return self._last.seq if self._last else 0
+
+    @property
+    def read_anywhere(self) -> str:
+        """`ever_tainted_by`, or what was read on a branch that was left: what came of it may have stayed."""
+        return self.ever_tainted_by or left_behind(self.tainted_beside)
 
     def rate_of(self, at_most: int) -> float:
         """`rate` of a prompt with this upper estimate, where what is new in it has its own at least."""
@@ -535,6 +542,7 @@ class History:
                 self._finished[entry.uid] = entry
             case WakeRequested():
                 self.turn.wakes_requested += 1
+                self._wakes_asked.add((event.reason, event.note))
                 if self.tainted_by:
                     self._foreign_wakes[event.reason, event.note] = self.tainted_by
             case RetryRequested():
@@ -766,7 +774,7 @@ class History:
         match input_.event:
             case WakeDue(reason=reason, note=note):
                 source = self._foreign_wakes.get((reason, note), "")
-                if not self._asked_to_wake(reason, note):
+                if (reason, note) not in self._wakes_asked:
                     beside = self.tainted_beside
             case BackgroundFinished(untrusted_by=source) as ended:
                 if self.tainted_beside and not self._began_here(input_.uid, ended):
@@ -778,12 +786,7 @@ class History:
                 beside = read if input_.seq > seq or not input_.seq else ""
             case _:
                 return untrusted_in_input(input_)
-        return source or (f"{beside}, on a branch that was left" if beside else "")
-
-    def _asked_to_wake(self, reason: str, note: str) -> bool:
-        """Whether that was asked for on the path that counts."""
-        asked = (each.event for each in self.entries if isinstance(each.event, WakeRequested))
-        return any((each.reason, each.note) == (reason, note) for each in asked)
+        return source or left_behind(beside)
 
     def _began_here(self, uid: str, ended: BackgroundFinished) -> bool:
         """Whether what has ended, as the event of this id says, was asked for on the path that counts."""
@@ -944,6 +947,11 @@ def _terms_of(use: ToolUse) -> AskTerms | None:
 
 def _sent_along(input_: Entry) -> FrontEnd | None:
     return input_.event.front_end if isinstance(input_.event, UserMessage) else None
+
+
+def left_behind(source: str) -> str:
+    """The same words of what was read on a branch that was left; empty: nothing was."""
+    return f"{source}, on a branch that was left" if source else ""
 
 
 def untrusted_in_input(input_: Entry) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from harness.content import Block, as_blocks, as_kept
 from harness.errors import InvalidToolInput, ToolError, ToolTimedOut
 from harness.events import Display, Event, Keepsake, ResultOutcome, SessionMemoryWritten, Todo
-from harness.history import Entry
+from harness.history import Entry, left_behind
 from harness.messages import ToolSpec
 from harness.schemachecks import INLINE, MOST, Checker, TooCostly
 from harness.schemas import Unsound
@@ -138,6 +138,11 @@ class ToolContext:
     extras: Mapping[str, Any] = field(default_factory=dict)
     """Handed through from the runner to tools of higher floors, by name."""
 
+    @property
+    def read_anywhere(self) -> str:
+        """See `History.read_anywhere`."""
+        return self.ever_tainted_by or left_behind(self.tainted_beside)
+
     def brought_by(self, calls: Iterable[str]) -> str:
         """What strangers may have written of what the agent made by these calls, in words: before some of
         them it had read such words, and a person who has spoken since has not seen these; some stand on
@@ -148,7 +153,7 @@ class ToolContext:
         if not self.tainted_beside:
             return ""
         here = {entry.uid for entry in self.entries}
-        return "" if here.issuperset(calls) else f"{self.tainted_beside}, on a branch that was left"
+        return "" if here.issuperset(calls) else left_behind(self.tainted_beside)
 
 
 HandedOut = Callable[[Mapping[str, Any]], tuple[str, dict[str, Any]]]

@@ -86,7 +86,7 @@ def brought_by(steps: Iterable[StepRun]) -> str:
     found: dict[str, None] = {}
     for step in steps:
         if step.conversation is not None and (
-            source := history_of(step.conversation).ever_tainted_by
+            source := history_of(step.conversation).read_anywhere
         ):
             found[f"{source}, by way of the step {step.name}"] = None
         elif step.conversation is None and step.asked_event:

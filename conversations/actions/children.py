@@ -134,7 +134,8 @@ def _brought_by(
 ) -> str:
     """What untrusted content the sender's words may hold. Of a child all it ever read counts: a word
     that a person said to it was not said to its parent."""
-    source = history.ever_tainted_by if upwards or all_of_it else history.tainted_by
+    ever = history.read_anywhere if upwards else history.ever_tainted_by
+    source = ever if upwards or all_of_it else history.tainted_by
     if all_of_it and not source:
         # What waits there, and has brought nothing in yet, is quoted with the rest.
         source = next(filter(None, map(strangers_in, history.entries)), "")

@@ -246,7 +246,7 @@ def untold(here: History, copied: Sequence[tuple[str, Entry]]) -> str:
 def strangers_above(conversation: Conversation) -> str:
     """What strangers' words those hold whose agents began it; empty: none."""
     above = Conversation.objects.filter(pk__in=ancestors(conversation))
-    return next(filter(None, (history_of(each).ever_tainted_by for each in above)), "")
+    return next(filter(None, (history_of(each).read_anywhere for each in above)), "")
 
 
 def _automatic_title(path: Sequence[Entry]) -> Entry | None:

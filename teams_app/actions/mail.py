@@ -184,7 +184,7 @@ def brought_by(sender: Member) -> str:
     """What untrusted content its words may hold. Of a teammate all it ever read counts: a word that a person
     said to it was not said to the others."""
     history = history_of(sender.conversation)
-    source = history.ever_tainted_by if sender.teammate else history.tainted_by
+    source = history.read_anywhere if sender.teammate else history.tainted_by
     return f"{source}, by way of {sender.name}" if source else ""
 
 

@@ -190,7 +190,7 @@ def _hashed(numbers: Iterable[int]) -> str:
 def _handed_on(context: ToolContext) -> str:
     # Of an agent below all it ever read counts: a word that a person said to it was not said to the others.
     below = conversation_of(context).parent_id is not None
-    source = context.ever_tainted_by if below else context.tainted_by
+    source = context.read_anywhere if below else context.tainted_by
     return f"{source}, by way of the task board" if source else ""
 
 

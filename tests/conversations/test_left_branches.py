@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from conversations.actions.branching import rewind
+from conversations.actions.children import answer_of
 from conversations.actions.conversations import create_conversation
 from conversations.actions.forking import fork_conversation
 from conversations.models import BackgroundCommand, Conversation
@@ -21,6 +22,8 @@ from programs.actions.sending import send_events
 from providers.scripted import call, reply
 from sharedfiles.models import SharedDraft
 from subagents.models import Subagent
+from teams_app.actions.mail import brought_by
+from teams_app.members import member_of
 from teams_app.models import Mail, Task, Team, Teammate
 from teams_app.telling import say_to_agent
 from tests.conversations.conftest import Converse, rested, still
@@ -63,14 +66,18 @@ def subagent(conversation: Conversation, call_uid: str) -> None:
     )
 
 
-def teammate(conversation: Conversation, call_uid: str) -> None:
-    child = create_conversation(
+def below(conversation: Conversation) -> Conversation:
+    return create_conversation(
         actor=conversation.owner,
         organisation=conversation.organisation,
         agent=conversation.agent_version.agent,
         environment=conversation.environment,
         parent=conversation,
     )
+
+
+def teammate(conversation: Conversation, call_uid: str) -> None:
+    child = below(conversation)
     team = Team.objects.create(lead=conversation)
     Teammate.objects.create(team=team, name="ben", role=WORDS, conversation=child, key=call_uid)
 
@@ -293,3 +300,37 @@ def test_the_history_of_commands_has_those_that_count(alice: User, converse: Con
     assert "No command was run yet." in str(listed.content)
     assert "There is no command" in str(shown.content)
     assert WORDS not in f"{listed.content}{shown.content}"
+
+
+@pytest.mark.parametrize(
+    ("page", "why"), [(True, "a tool, on a branch that was left, by way of"), (False, "")]
+)
+def test_what_an_agent_below_says_above_counts_as_what_it_ever_read_on_whichever_branch(
+    alice: User, converse: Converse, page: bool, why: str
+) -> None:
+    """A person who spoke there spoke to it alone, and what it wrote down meanwhile stayed."""
+    parent, _ = converse(
+        [
+            *[reply("Hello."), reply(call("peek") if page else call("list_files")), reply("Read.")],
+            *[reply(call("task_create", subject=WORDS)), reply("So.")],
+        ],
+        features={"teams": True},
+    )
+    child = below(parent)
+    assert turn(alice, child) == ""
+    first = child.events.filter(type="agent.message").get()
+    assert turn(alice, child, 2) == ""
+    still()
+    rewind(actor=alice, conversation=child, event_uid=first.uid, files=False)
+    assert turn(alice, child, 3) == ""
+    team = Team.objects.create(lead=parent)
+    Teammate.objects.create(team=team, name="ben", conversation=child)
+
+    member = member_of(child)
+    assert member is not None
+    brought = [
+        answer_of(actor=alice, child=child).untrusted_by,
+        brought_by(member),
+        Task.objects.get().untrusted_by,
+    ]
+    assert [each[: len(why)] for each in brought] == [why] * 3

@@ -5,6 +5,8 @@ An event type that is new, or a new kind of block, fails here until somebody say
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any, get_args
 
 import pytest
@@ -337,6 +339,31 @@ def test_a_wake_that_was_asked_for_on_a_branch_that_was_left_brings_what_was_rea
     stays = [*log, due]
     here = folded(*stays, InputTaken(event_ids=(f"e{len(stays)}",)))
     assert here.tainted_by == ("" if spoken else "a page")
+
+
+def test_what_is_looked_up_for_a_wake_does_not_grow_with_the_log() -> None:
+    """An agent that wakes itself for weeks, each time with another note, is folded whenever it is loaded."""
+
+    def steps(wakes: int) -> int:
+        events: list[Known] = [SessionStatusRunning()]
+        for number in range(wakes):
+            asked = WakeRequested(delay_seconds=9, reason="look", note=str(number))
+            due = WakeDue(reason="look", note=str(number))
+            events += [asked, due, InputTaken(event_ids=(f"e{len(events) + 2}",))]
+        count = 0
+
+        def called(_frame: FrameType, event: str, _argument: object) -> None:
+            nonlocal count
+            count += event == "call"
+
+        sys.setprofile(called)
+        try:
+            folded(*events)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    assert steps(200) < 3 * steps(100)
 
 
 def test_a_subagent_that_was_asked_again_on_a_branch_that_was_left_brings_what_was_read_there() -> (
