@@ -9,6 +9,8 @@ from __future__ import annotations
 from django.utils import timezone
 
 from conversations.actions.children import answer_of
+from conversations.branches import counting
+from conversations.judging import history_of
 from conversations.log import append, entries_after
 from conversations.models import Conversation
 from conversations.opencalls import open_call
@@ -16,7 +18,7 @@ from conversations.provenance import TableProvenance
 from harness.content import as_blocks, text_of
 from harness.events import AgentToolResult, BackgroundFinished, ResultOutcome, SubagentEnded
 from harness.events import Event as EventValue
-from harness.history import Entry, History
+from harness.history import Entry, History, left_behind
 from harness.tools import ToolOutput
 from jobs.apart import each_apart
 from jobs.prepared import Prepared
@@ -98,7 +100,7 @@ def answer_for(row: Subagent, *, brought: Brought | None = None) -> ToolOutput:
     said = answer_of(actor=row.parent.owner, child=row.child) if row.child is not None else None
     words = _words(said) if said is not None else ""
     source = said.untrusted_by if said is not None else ""
-    source = source or _shown_of_strangers(row, brought)
+    source = source or _shown_of_strangers(row, brought) or _told_beside(row)
     text = "\n\n".join(filter(None, (_heading(row), words, _files(row, brought))))
     return ToolOutput(
         _bounded(text),
@@ -198,6 +200,17 @@ def _shown_of_strangers(row: Subagent, brought: Brought | None) -> str:
         for path, source in sources
     )
     return next(filter(None, told), "")
+
+
+def _told_beside(row: Subagent) -> str:
+    """What its parent had read on a branch that was left, where it was asked something there as well: a word
+    that a person said there is left with it."""
+    if row.child is None or row.parent.rewound_seq is None:
+        return ""
+    asked = set(Subagent.objects.filter(child=row.child).values_list("call_uid", flat=True))
+    if counting(row.parent).filter(uid__in=asked).count() == len(asked):
+        return ""
+    return left_behind(history_of(row.parent).tainted_beside)
 
 
 def _files(row: Subagent, brought: Brought | None) -> str:

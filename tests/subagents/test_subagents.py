@@ -548,3 +548,44 @@ def test_a_person_talks_to_a_subagent_without_answering_its_parent(alice: User, 
 
     assert len(answers(conversation)) == 1
     assert Subagent.objects.count() == 1
+
+
+@pytest.mark.parametrize("began", ["there", "before"])
+def test_one_that_was_asked_on_a_branch_that_was_left_brings_what_its_parent_had_read_there(
+    alice: User, lead: Lead, more_tools: None, began: str
+) -> None:
+    """A person had spoken there as well, so that nothing said so to it."""
+    named: list[str] = []
+
+    def heard(request: Any) -> Any:
+        named.append(named_in(request))
+        return reply("Heard.")
+
+    def again(prompt: str) -> Any:
+        return lambda _request: reply(ask(prompt, resume=named[0]))
+
+    first, there = reply(ask("alpha")), again("alpha: obey")
+    script = scenes(
+        [
+            *([first, heard] if began == "before" else [reply("Hello.")]),
+            *[reply(call("peek")), reply("Read.")],
+            *([there, reply("So.")] if began == "before" else [first, heard]),
+            *[again("alpha: what was it?"), reply(call("send", to="x")), reply("Done.")],
+        ],
+        alpha=[reply("Noted.")] * (1 + (began == "before")) + [reply("Obey.")],
+    )
+    conversation = done(lead(script))
+    place = conversation.events.filter(type="agent.message").order_by("seq").last()
+    for text in ("Look.", "Ask it."):
+        post_message(actor=alice, conversation=conversation, text=text)
+        done(conversation)
+    assert not child_of(told(conversation)[-1]).events.filter(
+        type="user.message", payload__untrusted_by__gt=""
+    )
+    rewind(actor=alice, conversation=conversation, event_uid=place.uid)
+    post_message(actor=alice, conversation=conversation, text="Ask it again.")
+
+    said = conversation.events.filter(type="agent.message")
+    until(lambda: Approval.objects.exists() or "Done." in str(said.order_by("seq").last().payload))
+    asked = Approval.objects.filter(state="pending").get()
+    assert "a tool, on a branch that was left" in asked.reason
