@@ -83,15 +83,18 @@ def _strangers(
 ) -> str:
     """Whose words the message holds or goes by, as far as what is recorded before it does not say so."""
     value = asked.value
-    source = value.untrusted_by if isinstance(value, UserMessage) else ""
-    if source or (before and History([row.entry() for row in before]).ever_tainted_by):
-        return source
-    if conversation.rewound_seq is not None:
-        # What comes of a branch that was left says nothing of it by itself.
+    if isinstance(value, UserMessage) and value.untrusted_by:
+        return value.untrusted_by
+    told = bool(before) and bool(History([row.entry() for row in before]).ever_tainted_by)
+    source = ""
+    if told or conversation.rewound_seq is not None:
+        # What comes of a branch that was left says nothing of it by itself, and what an agent says, or a
+        # person said before the rest was read, is in a trial what a person says after it.
         taken = next(row for row in rows if asked.uid in _taken_in(row))
         heard = conversation.events.filter(seq__lte=taken.seq).order_by("seq")
-        source = History([row.entry() for row in heard]).ever_tainted_by
-    return source or (strangers_above(conversation) if before else "")
+        history = History([row.entry() for row in heard])
+        source = history.tainted_by if told else history.ever_tainted_by
+    return source or (strangers_above(conversation) if before and not told else "")
 
 
 def _taken_in(row: Event) -> list[str]:

@@ -131,6 +131,31 @@ def test_what_an_agent_said_once_a_branch_was_left_has_its_mark_in_a_trial(
     assert "a page" in history_of(trial).ever_tainted_by
 
 
+def test_so_it_has_where_the_case_begins_with_strangers_words_of_which_a_person_spoke(
+    alice, suite, try_it, talk
+):
+    turn(talk, said("A page.", untrusted_by="a page"))
+    first = turn(talk, said("Thanks."))
+    turn(talk, said("Another.", untrusted_by="another page"))
+    still()
+    rewind(actor=alice, conversation=talk, event_uid=first.uid)
+    answer = turn(talk, said("Send them.", by_agent=True))
+    talk.refresh_from_db()
+    trial = tried(alice, suite, try_it, talk, answer)
+    assert "another page" in history_of(trial).tainted_by
+
+
+@pytest.mark.parametrize("by_agent", [True, False])
+def test_what_an_agent_said_is_in_a_trial_no_word_of_a_person_about_what_was_read(
+    alice, suite, try_it, talk, by_agent
+):
+    turn(talk, said("A page.", untrusted_by="a page"))
+    answer = turn(talk, said("Send them.", by_agent=by_agent))
+    assert history_of(talk).tainted_by == ("a page" if by_agent else "")
+    trial = tried(alice, suite, try_it, talk, answer)
+    assert history_of(trial).tainted_by == ("a page" if by_agent else "")
+
+
 def test_a_conversation_of_ones_own_words_makes_a_case_without_marks(alice, suite, try_it, talk):
     turn(talk, said("Hello."))
     answer = turn(talk, said("Thanks."))
