@@ -291,7 +291,8 @@ class History:
         self._tainted_at = 0
         """The place in the log at which the first such content came in."""
         self.made_after: dict[str, str] = {}
-        """By call of the agent's: what had brought untrusted content in when it made it."""
+        """By call of the agent's: what had brought untrusted content in when it made it; by input what it
+        brought itself."""
         self.first_taint = ""
         """The id of the event that said so."""
         self._unread = ""
@@ -750,8 +751,10 @@ class History:
         said = [self._said.pop(each.uid) for each in spoken if each.uid in self._said]
         if said:
             self._hear_a_person(max(said))
-        for source in filter(None, map(self._untrusted_in, spoken)):
-            self._taint(source)
+        for each in spoken:
+            if source := self._untrusted_in(each):
+                self.made_after[each.uid] = source
+                self._taint(source)
         for each in spoken:
             if isinstance(each.event, UserDefineOutcome):
                 self.outcome = Pursued(each.event, since=len(self.entries), uid=each.uid)

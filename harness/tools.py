@@ -123,7 +123,8 @@ class ToolContext:
     tainted_beside: str = ""
     """The same over all branches, where somebody went back."""
     made_after: Mapping[str, str] = field(default_factory=dict)
-    """By call of the agent's: what had brought untrusted content in when it made it."""
+    """By call of the agent's: what had brought untrusted content in when it made it; by input what it
+    brought itself."""
     offload: Callable[..., Awaitable[Any]] = asyncio.to_thread
     """Runs a plain function in a thread where the database may be used."""
     stopped: Callable[[], Awaitable[None]] = _never

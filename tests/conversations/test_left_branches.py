@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import User
@@ -22,7 +23,7 @@ from programs.actions.sending import send_events
 from providers.scripted import call, reply
 from sharedfiles.models import SharedDraft
 from subagents.models import Subagent
-from teams_app.actions.mail import brought_by
+from teams_app.actions.mail import brought_by, deliver
 from teams_app.members import member_of
 from teams_app.models import Mail, Task, Team, Teammate
 from teams_app.telling import say_to_agent
@@ -209,6 +210,47 @@ def test_mails_that_were_heard_on_a_left_branch_count_as_what_was_read_there(
     rewind(actor=alice, conversation=conversation, event_uid=first.uid)
 
     asked = turn(alice, conversation, 3)
+
+    assert WORDS in str(results(conversation)[1].content)
+    assert asked[: len(why)] == why if page else asked == ""
+
+
+@pytest.mark.parametrize(
+    ("page", "why"), [(True, "Untrusted content (a tool, on a branch that was left"), (False, "")]
+)
+def test_mails_that_came_once_a_branch_was_left_count_whenever_they_are_read(
+    alice: User, converse: Converse, page: bool, why: str
+) -> None:
+    """As what they say counts where it is heard: their writer may have been told there what to write."""
+    left = call("peek") if page else call("list_files")
+    conversation, _ = converse(
+        [
+            *[reply("Hello."), reply(left), reply("Read."), reply("Heard.")],
+            *then_send(call("read_inbox")),
+        ],
+        features={"teams": True},
+    )
+    turn(alice, conversation)
+    first = conversation.events.filter(type="agent.message").get()
+    turn(alice, conversation, 2)
+    still()
+    rewind(actor=alice, conversation=conversation, event_uid=first.uid)
+    teammate(conversation, "")
+    team = Team.objects.get()
+    mail = Mail.objects.create(
+        team=team,
+        kind=Mail.Kind.MESSAGE,
+        sender=team.teammates.get().conversation,
+        receiver=conversation,
+        text=WORDS,
+        key="k",
+    )
+    with transaction.atomic():
+        assert deliver(mail)
+    rested(conversation, 3)
+    still()
+
+    asked = turn(alice, conversation, 4)
 
     assert WORDS in str(results(conversation)[1].content)
     assert asked[: len(why)] == why if page else asked == ""
