@@ -312,6 +312,23 @@ def test_a_path_that_was_refused_keeps_nobody_from_the_shared_files(
     assert WORDS in str(listed.content)
 
 
+@pytest.mark.parametrize("given", [WORDS, f"./{WORDS}", f"{WORDS}/"])
+@pytest.mark.parametrize("again", [False, True], ids=["once", "once more since"])
+def test_a_draft_that_was_staged_after_a_page_counts_however_its_path_was_written(
+    alice: User, converse: Converse, given: str, again: bool
+) -> None:
+    since = [reply(call("stage_shared_file", path=WORDS))] if again else []
+    conversation, _ = converse(
+        [
+            *[reply(call("peek")), reply(call("stage_shared_file", path=given)), reply("So.")],
+            *[*since, *then_send(call("shared_files"))],
+        ]
+    )
+    assert turn(alice, conversation) == ""
+    assert "when this was asked for" in turn(alice, conversation, 2)
+    assert WORDS in str(results(conversation)[-1].content)
+
+
 def test_the_history_of_commands_has_those_that_count(alice: User, converse: Converse) -> None:
     asked: list[str] = []
 

@@ -9,12 +9,14 @@ extras.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from harness.errors import Declined, ToolError
+from harness.errors import Declined, Invalid, ToolError
 from harness.events import AgentToolUse
+from harness.history import Entry
 from harness.tools import Effect, Handler, Tool, ToolContext, ToolOutput
+from tools_app.confinement import parse_path
 from tools_app.provenance import answered
 from tools_app.workspace import Workspace
 
@@ -96,13 +98,20 @@ def _refusals_for_model() -> Iterator[None]:
 def overview(context: ToolContext, _arguments: dict[str, Any]) -> ToolOutput:
     with _refusals_for_model():
         text, drafts = _access(context).overview()
-    staged = {
-        _path_of(entry.event.input): entry.uid
-        for entry in context.entries
-        if isinstance(entry.event, AgentToolUse) and entry.event.name.startswith("stage_shared_")
-    }
-    source = context.brought_by(staged.get(path, "") for path in drafts)
+    staged = _staged(context.entries)
+    source = context.brought_by(call for path in drafts for call in staged.get(path, [""]))
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
+
+
+def _staged(entries: Sequence[Entry]) -> Mapping[str, list[str]]:
+    """By path as a draft has it, however it was written: the calls that gave it."""
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        use = entry.event
+        if isinstance(use, AgentToolUse) and use.name.startswith("stage_shared_"):
+            with suppress(Invalid):  # no draft came of it
+                found.setdefault("/".join(parse_path(_path_of(use.input))), []).append(entry.uid)
+    return found
 
 
 def compare(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
