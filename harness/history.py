@@ -26,7 +26,6 @@ from harness.events import (
     AppEvent,
     ApprovalRequested,
     BackgroundFinished,
-    BackgroundStarted,
     CallHandedOut,
     CompactionRequested,
     CompactionSkipped,
@@ -285,9 +284,9 @@ class History:
         self.ever_tainted_by = ""
         """The same since the conversation began."""
         self.tainted_beside = ""
-        """The same over all branches, where somebody went back."""
-        self._left_beside = (0, "")
-        """The number of the first such event on one that was left, and what it brought."""
+        """What brought it in on a branch that was left; empty: nothing did."""
+        self._left_beside = 0
+        """The number of the event that said so."""
         self._tainted_at = 0
         """The place in the log at which the first such content came in."""
         self.made_after: dict[str, str] = {}
@@ -307,8 +306,6 @@ class History:
         self._said: dict[str, int] = {}
         """The place in the log at which each of them that is a person's got its words."""
         self._wakes: dict[str, Entry] = {}
-        self._wakes_asked: set[tuple[str, str]] = set()
-        """Reason and note of all that were asked for on the path that counts."""
         self._foreign_wakes: dict[tuple[str, str], str] = {}
         """Reason and note of wakes asked for with untrusted content in sight, and what had brought it."""
         self._finished: dict[str, Entry] = {}
@@ -468,11 +465,11 @@ class History:
         """Fold anew what counts of a log with branches. What was used on others stays used."""
         self._begin(self._first_features)
         self._log = log
-        self.tainted_beside = next(filter(None, map(strangers_in, log)), "")
         path = on_path(log)
         here = {entry.uid for entry in path}
         left = ((entry.seq, strangers_in(entry)) for entry in log if entry.uid not in here)
-        self._left_beside = next((each for each in left if each[1]), (0, ""))
+        first = next((each for each in left if each[1]), (0, ""))
+        self._left_beside, self.tainted_beside = first
         for entry in path:
             self.entries.append(entry)
             self._fold(entry)
@@ -543,7 +540,6 @@ class History:
                 self._finished[entry.uid] = entry
             case WakeRequested():
                 self.turn.wakes_requested += 1
-                self._wakes_asked.add((event.reason, event.note))
                 if self.tainted_by:
                     self._foreign_wakes[event.reason, event.note] = self.tainted_by
             case RetryRequested():
@@ -773,39 +769,20 @@ class History:
         self.wakes_in_row = self.wakes_in_row + 1 if woken else 0
 
     def _untrusted_in(self, input_: Entry) -> str:
-        beside = ""
+        beside = self.tainted_beside
         match input_.event:
             case WakeDue(reason=reason, note=note):
                 source = self._foreign_wakes.get((reason, note), "")
-                if (reason, note) not in self._wakes_asked:
-                    beside = self.tainted_beside
-            case BackgroundFinished(untrusted_by=source) as ended:
-                if self.tainted_beside and not self._began_here(input_.uid, ended):
-                    beside = self.tainted_beside
+            case BackgroundFinished(untrusted_by=source):
+                pass
             case UserMessage(by_agent=True):
                 source = untrusted_in_input(input_)
-                seq, read = self._left_beside
-                # Whoever says it may have been told there what it says here.
-                beside = read if input_.seq > seq or not input_.seq else ""
+                if 0 < input_.seq <= self._left_beside:
+                    beside = ""  # said before that was read
             case _:
                 return untrusted_in_input(input_)
+        # Whoever says it may have been told on that branch what it says here.
         return source or left_behind(beside)
-
-    def _began_here(self, uid: str, ended: BackgroundFinished) -> bool:
-        """Whether what has ended, as the event of this id says, was asked for on the path that counts."""
-        call = ""
-        for entry in self.entries:
-            match entry.event:
-                case BackgroundStarted(background_id=command) if command == ended.background_id:
-                    return True
-                case (
-                    SubagentStarted(subagent=child, tool_use_id=about)
-                    | SubagentEnded(subagent=child, tool_use_id=about)
-                ) if child == ended.subagent:
-                    call = about  # asked more than once, it is the last that has ended before this says so
-                case _ if entry.uid == uid:
-                    break
-        return any(entry.uid == call for entry in self.entries)
 
     def _fold_subagent(self, event: SubagentEnded) -> None:
         """What it did not use comes back to the turn it began in; another one has nothing of it."""

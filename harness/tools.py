@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ class ToolContext:
     ever_tainted_by: str = ""
     """The same since the conversation began."""
     tainted_beside: str = ""
-    """The same over all branches, where somebody went back."""
+    """What brought it in on a branch that was left."""
     made_after: Mapping[str, str] = field(default_factory=dict)
     """By call of the agent's: what had brought untrusted content in when it made it; by input what it
     brought itself."""
@@ -146,15 +146,10 @@ class ToolContext:
 
     def brought_by(self, calls: Iterable[str]) -> str:
         """What strangers may have written of what the agent made by these calls, in words: before some of
-        them it had read such words, and a person who has spoken since has not seen these; some stand on
-        a branch that was left, and what is read there marks nothing here. Empty: nothing of it."""
-        calls = list(calls)
-        if source := next(filter(None, map(self.made_after.get, calls)), ""):
-            return f"{source}, when this was asked for"
-        if not self.tainted_beside:
-            return ""
-        here = {entry.uid for entry in self.entries}
-        return "" if here.issuperset(calls) else left_behind(self.tainted_beside)
+        them it had read such words, and a person who has spoken since has not seen these. Empty: nothing
+        of it."""
+        source = next(filter(None, map(self.made_after.get, calls)), "")
+        return f"{source}, when this was asked for" if source else ""
 
 
 HandedOut = Callable[[Mapping[str, Any]], tuple[str, dict[str, Any]]]
@@ -208,6 +203,10 @@ class Tool:
     untrusted: bool = False
     """What it answers was written by strangers (a web page): the model is told that it is data, and
     from then on calls that reach outside ask, until a person speaks again."""
+    apart: bool = False
+    """What it answers comes of its arguments, of what counts of the log, and of things that keep marks of
+    their own (files, memories). The answers of all other tools count as untrusted once strangers' words
+    stand on a branch that was left: by them comes back what was made there."""
     direct: bool = False
     """People and programs may call it themselves, without a model: it only reads."""
     writes_files: bool = False
@@ -332,7 +331,7 @@ async def perform(tool: Tool, context: ToolContext, arguments: dict[str, Any]) -
                 given = await tool.handler(context, arguments)
             else:
                 given = await context.offload(tool.handler, context, arguments)
-        return _outcome(given)
+        return _judged(_outcome(given), tool, context)
     except PutDown:
         raise
     except ToolError as problem:
@@ -344,9 +343,16 @@ async def perform(tool: Tool, context: ToolContext, arguments: dict[str, Any]) -
             error = ToolError(f"{tool.name} failed: {type(problem).__name__}: {problem}")
     text = error.message if not error.hint else f"{error.message}\n{error.hint}"
     source = storable(error.untrusted_by)
-    return Outcome(
+    failed = Outcome(
         as_blocks(storable(text)), is_error=True, untrusted=bool(source), untrusted_by=source
     )
+    return _judged(failed, tool, context)
+
+
+def _judged(outcome: Outcome, tool: Tool, context: ToolContext) -> Outcome:
+    if outcome.untrusted or tool.apart or not context.tainted_beside:
+        return outcome
+    return replace(outcome, untrusted=True, untrusted_by=left_behind(context.tainted_beside))
 
 
 def _outcome(given: object) -> Outcome:

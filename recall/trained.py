@@ -388,6 +388,7 @@ def memory_tool(given: Sequence[AttachedStore]) -> Tool:
         input_schema=_INPUT,
         handler=work,
         effect=Effect.WORKSPACE if writes else Effect.READ,
+        apart=True,
         asks_once_tainted=lambda arguments: arguments.get("command") in TAKING_AWAY,
         granted=True,
         in_order=True,

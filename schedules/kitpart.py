@@ -56,6 +56,7 @@ TOOL = Tool(
     },
     handler=queue_follow_up,
     effect=Effect.READ,
+    apart=True,
     intent=lambda arguments: str(arguments.get("text", ""))[:200],
     in_order=True,
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from django.utils import timezone
 
 from conversations.actions.children import answer_of
-from conversations.branches import counting
 from conversations.judging import history_of
 from conversations.log import append, entries_after
 from conversations.models import Conversation
@@ -203,12 +202,8 @@ def _shown_of_strangers(row: Subagent, brought: Brought | None) -> str:
 
 
 def _told_beside(row: Subagent) -> str:
-    """What its parent had read on a branch that was left, where it was asked something there as well: a word
-    that a person said there is left with it."""
-    if row.child is None or row.parent.rewound_seq is None:
-        return ""
-    asked = set(Subagent.objects.filter(child=row.child).values_list("call_uid", flat=True))
-    if counting(row.parent).filter(uid__in=asked).count() == len(asked):
+    """What its parent had read on a branch that was left: it may have been told there what it says."""
+    if row.parent.rewound_seq is None:
         return ""
     return left_behind(history_of(row.parent).tainted_beside)
 

@@ -7,7 +7,7 @@ been written by an agent that had read untrusted content, which comes along with
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conversations.models import Conversation
@@ -52,7 +52,7 @@ def task_create(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
             key=context.call_id,
             untrusted_by=_handed_on(context),
         )
-    return _output(f"Made {_line(_standing(task), here)}", [task], here, context)
+    return _output(f"Made {_line(_standing(task), here)}", [task], here)
 
 
 def task_list(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
@@ -72,14 +72,14 @@ def task_list(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     lines = [_line(each, here) for each in standings(shown)]
     done = sum(task.status == Task.Status.COMPLETED for task in shown)
     lines.append(f"({done}/{len(shown)} done)")
-    return _output("\n".join(lines), shown, here, context)
+    return _output("\n".join(lines), shown, here)
 
 
 def task_get(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
     here = conversation_of(context)
     with told_to_the_model():
         task = numbered(board_here(here), arguments["id"])
-    return _output(_whole(_standing(task), here), [task], here, context)
+    return _output(_whole(_standing(task), here), [task], here)
 
 
 def task_update(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
@@ -117,7 +117,7 @@ def task_update(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
                 by=here,
                 untrusted_by=_handed_on(context),
             )
-    return _output(_line(_standing(task), here), [task], here, context)
+    return _output(_line(_standing(task), here), [task], here)
 
 
 def task_claim(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
@@ -130,7 +130,7 @@ def task_claim(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput:
             claimant=Owner(conversation=here),
             by=here,
         )
-    return _output(f"It is yours:\n{_whole(_standing(task), here)}", [task], here, context)
+    return _output(f"It is yours:\n{_whole(_standing(task), here)}", [task], here)
 
 
 # --- in words -------------------------------------------------------------------------------------
@@ -194,28 +194,10 @@ def _handed_on(context: ToolContext) -> str:
     return f"{source}, by way of the task board" if source else ""
 
 
-def _output(
-    text: str, tasks: Sequence[Task], here: Conversation, context: ToolContext
-) -> ToolOutput:
+def _output(text: str, tasks: Sequence[Task], here: Conversation) -> ToolOutput:
     owner = here.owner_id
     source = next((found for task in tasks if (found := task.strangers_for(owner))), "")
-    if not source and context.tainted_beside:
-        source = context.brought_by(_calls_about(tasks, here))
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
-
-
-def _calls_about(tasks: Sequence[Task], here: Conversation) -> Iterator[str]:
-    """Those by which the agent here made or changed them, on whichever branch."""
-    for task in tasks:
-        if task.key and task.creator_conversation_id == here.pk:
-            yield task.key
-    numbers = {task.number for task in tasks}
-    changes = here.events.filter(type="agent.tool_use", payload__name="task_update")
-    for uid, given in changes.values_list("uid", "payload__input"):
-        number = given.get("id") if isinstance(given, dict) else None
-        # A call that the schema refused stands there as well, and its number may be a list.
-        if isinstance(number, int) and number in numbers:
-            yield uid
 
 
 def _number_of(arguments: Mapping[str, Any]) -> str:

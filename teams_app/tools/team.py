@@ -144,10 +144,7 @@ def check_protocol(context: ToolContext, arguments: dict[str, Any]) -> ToolOutpu
     if found is None:
         raise ToolError("There is no such request in the team.")
     text = f"{found.kind}: {found.state}{': ' + found.answer if found.answer else ''}"
-    source = found.untrusted_by
-    if context.tainted_beside and found.answer and found.person_id is None:
-        source = source or context.brought_by([found.key])
-    return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
+    return ToolOutput(text, untrusted=bool(found.untrusted_by), untrusted_by=found.untrusted_by)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ An event type that is new, or a new kind of block, fails here until somebody say
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
 from typing import Any, get_args
 
 import pytest
@@ -341,31 +339,6 @@ def test_a_wake_that_was_asked_for_on_a_branch_that_was_left_brings_what_was_rea
     assert here.tainted_by == ("" if spoken else "a page")
 
 
-def test_what_is_looked_up_for_a_wake_does_not_grow_with_the_log() -> None:
-    """An agent that wakes itself for weeks, each time with another note, is folded whenever it is loaded."""
-
-    def steps(wakes: int) -> int:
-        events: list[Known] = [SessionStatusRunning()]
-        for number in range(wakes):
-            asked = WakeRequested(delay_seconds=9, reason="look", note=str(number))
-            due = WakeDue(reason="look", note=str(number))
-            events += [asked, due, InputTaken(event_ids=(f"e{len(events) + 2}",))]
-        count = 0
-
-        def called(_frame: FrameType, event: str, _argument: object) -> None:
-            nonlocal count
-            count += event == "call"
-
-        sys.setprofile(called)
-        try:
-            folded(*events)
-        finally:
-            sys.setprofile(None)
-        return count
-
-    assert steps(200) < 3 * steps(100)
-
-
 def test_a_subagent_that_was_asked_again_on_a_branch_that_was_left_brings_what_was_read_there() -> (
     None
 ):
@@ -388,8 +361,17 @@ def test_a_subagent_that_was_asked_again_on_a_branch_that_was_left_brings_what_w
     again = [*first, page, AgentToolUse(name="subagent", input={}), began("e6")]
     left = folded(*again, Rewound(behind=4), *ended("e6"), InputTaken(event_ids=("e10",)))
     assert left.tainted_by == "a page, on a branch that was left"
-    both = folded(*again, Rewound(behind=4), PLAIN, InputTaken(event_ids=("e4", "e9")))
-    assert both.tainted_by == "", "the first was asked for where it stands"
+
+
+def test_a_wake_from_where_somebody_went_back_to_counts_as_well() -> None:
+    """What it says was written here, but of the two nobody tells them apart."""
+    page = AgentToolResult(
+        tool_use_id="e4", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+    asked = WakeRequested(delay_seconds=9, reason="look", note="the build")
+    due = WakeDue(reason="look", note="the build")
+    log = [SessionStatusRunning(), asked, PLAIN, page, Rewound(behind=2), due]
+    assert folded(*log, InputTaken(event_ids=("e6",))).tainted_by
 
 
 def test_what_another_agent_says_once_a_branch_was_left_may_come_of_what_was_read_there() -> None:

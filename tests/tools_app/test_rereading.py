@@ -14,7 +14,6 @@ from harness.events import (
     AgentToolResult,
     AgentToolUse,
     ApprovalRequested,
-    BackgroundFinished,
     CompactionSkipped,
     ContentSetAside,
     EndTurn,
@@ -26,7 +25,6 @@ from harness.events import (
     SpanModelRequestStart,
     StopDetails,
     UserMessage,
-    WakeDue,
 )
 from harness.history import Entry
 from harness.rules import AskTerms
@@ -51,19 +49,11 @@ def log() -> list[Entry]:
     return [Entry(f"e{n}", event, n) for n, event in enumerate(events, start=1)]
 
 
-async def reread(
-    tainted: str = "", later: Sequence[Event] = (), left: str = "", **arguments: Any
-) -> Outcome:
+async def reread(tainted: str = "", later: Sequence[Event] = (), **arguments: Any) -> Outcome:
     tool = find("read_events")
     assert tool is not None
     entries = [*log(), *(Entry(f"e{n}", event, n) for n, event in enumerate(later, start=10))]
-    context = ToolContext(
-        "e9",
-        Path("/nonexistent"),
-        entries=entries,
-        ever_tainted_by=tainted,
-        tainted_beside=left,
-    )
+    context = ToolContext("e9", Path("/nonexistent"), entries=entries, ever_tainted_by=tainted)
     return await perform(tool, context, arguments)
 
 
@@ -116,25 +106,6 @@ async def test_what_strangers_wrote_stays_theirs_when_it_is_read_again():
     outcome = await reread(tainted="web_fetch")
     assert outcome.untrusted
     assert outcome.untrusted_by == "web_fetch, read again"
-
-
-@pytest.mark.parametrize(
-    "waits",
-    [
-        WakeDue(reason="send", note="the keys"),
-        BackgroundFinished(background_id="b", command="send the keys", state="completed"),
-        UserMessage(content=(Text(text="Send the keys."),), by_agent=True),
-    ],
-    ids=lambda event: str(event.type),
-)
-async def test_what_waits_still_may_come_of_a_branch_that_was_left(waits: Event) -> None:
-    """It is judged by where it was asked for once it is taken."""
-    outcome = await reread(later=[waits], left="a page")
-    assert "the keys" in text_of(outcome.content)
-    assert outcome.untrusted_by == "a page, on a branch that was left"
-    taken = [waits, InputTaken(event_ids=("e10",))]
-    for later, left in ([waits], ""), (taken, "a page"), ([], "a page"):
-        assert not (await reread(later=later, left=left)).untrusted
 
 
 async def test_what_was_set_aside_is_not_read_in_the_log():

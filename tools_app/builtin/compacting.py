@@ -44,6 +44,7 @@ TOOLS = (
         },
         handler=compact,
         effect=Effect.READ,
+        apart=True,
         in_order=True,
         intent=_focus,
     ),

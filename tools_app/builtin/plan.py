@@ -50,6 +50,7 @@ TOOLS = (
         },
         handler=present_plan,
         effect=Effect.READ,
+        apart=True,
         intent=_headline,
         feature="plan_mode",
         always_asks=True,

@@ -5,8 +5,7 @@ It sees the path that counts, never another conversation; finding things across 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.content import Block, Text
@@ -17,7 +16,6 @@ from harness.events import (
     AgentThreadContextCompacted,
     AppEvent,
     ApprovalRequested,
-    BackgroundFinished,
     CompactionSkipped,
     ContentSetAside,
     Event,
@@ -33,7 +31,7 @@ from harness.events import (
     WakeDue,
     answered_call,
 )
-from harness.history import Entry, left_behind, strangers_in
+from harness.history import Entry, strangers_in
 from harness.tools import Effect, Tool, ToolContext, ToolOutput
 from reading.digits import number_of
 
@@ -78,21 +76,8 @@ def _foreign(context: ToolContext, entries: Sequence[Entry]) -> str:
     """Also by what it was not told: what waits still, and what checks and graders of its work said."""
     if context.ever_tainted_by:
         return f"{context.ever_tainted_by}, read again"
-    if source := next(filter(None, map(strangers_in, entries)), ""):
-        return f"{source}, read in the log"
-    return left_behind(context.tainted_beside) if any(_waiting(entries)) else ""
-
-
-def _waiting(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """What an agent said or asked for, here or beside, that was not taken yet: only then is it judged by
-    where that was."""
-    inputs = (entry.event.event_ids for entry in entries if isinstance(entry.event, InputTaken))
-    taken = set(chain.from_iterable(inputs))
-    for entry in entries:
-        match entry.event:
-            case WakeDue() | BackgroundFinished() | UserMessage(by_agent=True):
-                if entry.uid not in taken:
-                    yield entry
+    source = next(filter(None, map(strangers_in, entries)), "")
+    return f"{source}, read in the log" if source else ""
 
 
 def _whole(entries: Sequence[Entry], uid: str, offset: int) -> str:

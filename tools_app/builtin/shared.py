@@ -99,7 +99,7 @@ def overview(context: ToolContext, _arguments: dict[str, Any]) -> ToolOutput:
     with _refusals_for_model():
         text, drafts = _access(context).overview()
     staged = _staged(context.entries)
-    source = context.brought_by(call for path in drafts for call in staged.get(path, [""]))
+    source = context.brought_by(call for path in drafts for call in staged.get(path, []))
     return ToolOutput(text, untrusted=bool(source), untrusted_by=source)
 
 
@@ -186,6 +186,7 @@ TOOLS = (
         {"path": PATH},
         _handler(lambda access, given: access.stage(given["path"])),
         effect=Effect.WORKSPACE,
+        apart=True,
     ),
     _tool(
         "stage_shared_removal",
@@ -194,6 +195,7 @@ TOOLS = (
         {"path": PATH},
         _handler(lambda access, given: access.stage_removal(given["path"])),
         effect=Effect.WORKSPACE,
+        apart=True,
     ),
     _tool(
         "compare_shared_file",

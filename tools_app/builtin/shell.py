@@ -392,6 +392,7 @@ BASH = Tool(
     },
     handler=bash,
     effect=Effect.WORKSPACE,
+    apart=True,
     writes_files=True,
     destructive=True,
     general=True,

@@ -28,6 +28,7 @@ TOOLS = (
         },
         handler=think,
         effect=Effect.READ,
+        apart=True,
         idempotent=True,
     ),
 )

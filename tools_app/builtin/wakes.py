@@ -102,6 +102,7 @@ TOOLS = (
         },
         handler=continue_later,
         effect=Effect.READ,
+        apart=True,
         intent=_intent,
         in_order=True,
     ),
