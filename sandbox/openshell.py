@@ -269,12 +269,15 @@ class OpenShellShell(OneCommand):
         on_output: OnOutput | None = None,
     ) -> Result:
         with self.taken_by(command) as text:
-            await self._carry_in()
-            wall = min(timeout, self._policy.resources.wall_seconds)
-            result = await self._run(text, wall, on_output)
-            if not self._closed:
-                await self._carry_out()
-            return result
+            try:
+                await self._carry_in()
+                wall = min(timeout, self._policy.resources.wall_seconds)
+                result = await self._run(text, wall, on_output)
+                if not self._closed:
+                    await self._carry_out()
+                return result
+            finally:
+                self._sent.clear()
 
     async def _run(self, text: str, timeout: float, on_output: OnOutput | None) -> Result:  # noqa: ASYNC109
         workdir = str(self._mounts.workdir.target)
@@ -389,7 +392,6 @@ class OpenShellShell(OneCommand):
                 self._there[mount.source] = await asyncio.to_thread(
                     unpacked, data, self._sent[mount.source], mount.source, self._policy.resources
                 )
-        self._sent.clear()
 
     async def _exchange(self, script: str, data: bytes) -> bytes:
         """Ends the sandbox where that takes too long: a program inside could hold it up for ever."""
@@ -458,7 +460,7 @@ def unpacked(data: bytes, sent: bytes, folder: Path, most: Resources) -> Entries
         before = {entry.name: entry for entry in given}
         try:
             with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-                plain = [entry for entry in archive if entry.isreg() or entry.isdir()]
+                plain = [entry for entry in _sound(archive, data) if entry.isreg() or entry.isdir()]
                 size = sum(entry.size for entry in plain)
                 if size > most.workspace_mb * 1024**2 or len(plain) > most.workspace_files:
                     raise SandboxFailed(
@@ -474,14 +476,27 @@ def unpacked(data: bytes, sent: bytes, folder: Path, most: Resources) -> Entries
                 for entry in changed:
                     _make_way(entry, folder, root)
                 archive.extractall(folder, members=changed, filter="data")
-        except (tarfile.TarError, OSError) as problem:
+        except (tarfile.TarError, OSError, ValueError, RecursionError) as problem:
             raise SandboxFailed(f"The workspace could not be carried back: {problem}.") from problem
     back = frozenset((entry.name, entry.isdir()) for entry in plain)
     for name in {entry.name for entry in before.values() if entry.isreg()} - dict(back).keys():
         path = folder / name
         if path.parent.resolve().is_relative_to(root):
-            path.unlink(missing_ok=True)
+            with suppress(IsADirectoryError):  # made here meanwhile
+                path.unlink(missing_ok=True)
     return back
+
+
+def _sound(archive: tarfile.TarFile, data: bytes) -> Iterator[tarfile.TarInfo]:
+    """What is in it. A program inside may have worded it: entries that lead back to earlier ones would never
+    end, and one whose name goes up would take the place of what lies there. Raises ValueError."""
+    most = len(data) // tarfile.BLOCKSIZE
+    for number, entry in enumerate(archive):
+        if entry.size < 0 or number >= most:
+            raise ValueError("it has no end")
+        if ".." in entry.name.split("/"):
+            raise ValueError("it leads out of the workspace")
+        yield entry
 
 
 def _is_same(

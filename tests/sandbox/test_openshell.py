@@ -11,6 +11,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -326,3 +327,61 @@ def test_an_archive_that_was_compressed_behind_our_back_is_not_unpacked(tmp_path
     with pytest.raises(SandboxFailed, match="carried back"):
         unpacked(data.getvalue(), packed(tmp_path), tmp_path, Resources())
     assert list(tmp_path.iterdir()) == []
+
+
+def entry_of(name: str, size: int = 0) -> bytes:
+    """The head of a file, whatever it says of its size."""
+    head = bytearray(tarfile.TarInfo(name).tobuf(tarfile.GNU_FORMAT))
+    head[124:136] = tarfile.itn(size, 12, tarfile.GNU_FORMAT)  # type: ignore[attr-defined]
+    head[148:156] = b" " * 8
+    checked = tarfile.calc_chksums(bytes(head))[0]  # type: ignore[attr-defined]
+    head[148:156] = b"%06o\0 " % checked
+    return bytes(head)
+
+
+@pytest.mark.parametrize("command", ["sleep 60", "head -c 2000000 /dev/zero > large"])
+async def test_no_copy_of_a_workspace_is_kept_of_a_command_from_which_nothing_came_back(
+    openshell: OpenShellBackend, place: Mounts, command: str
+):
+    policy = parse_policy({"resources": {"workspace_mb": 1}})
+    shell = await openshell.open_shell(policy, place)
+    with suppress(SandboxFailed):
+        await shell.run(command, timeout=1.0)
+    assert shell._sent == {}
+
+
+@pytest.mark.parametrize("name", ["..", "./..", "a/../..", "a/.."])
+def test_a_name_that_goes_up_takes_nothing_away_there(tmp_path: Path, name: str):
+    """A program inside can word the archive itself: it writes where `tar` does."""
+    work, others = tmp_path / "w", tmp_path / "others"
+    for folder in (work, others):
+        (folder / "a").mkdir(parents=True)
+        (folder / "a" / "kept").touch()
+    with pytest.raises(SandboxFailed, match="leads out"):
+        unpacked(entry_of(name) + bytes(10_240), packed(work), work, Resources())
+    assert [(folder / "a" / "kept").exists() for folder in (work, others)] == [True, True]
+
+
+def test_an_archive_that_leads_back_into_itself_is_read_no_further(tmp_path: Path):
+    data = entry_of("first") + entry_of("again", -tarfile.BLOCKSIZE) + bytes(10_240)
+    ended = threading.Event()
+
+    def unpack() -> None:
+        with pytest.raises(SandboxFailed, match="no end"):
+            unpacked(data, packed(tmp_path), tmp_path, Resources())
+        ended.set()
+
+    threading.Thread(target=unpack, daemon=True).start()
+    assert ended.wait(PATIENCE)
+
+
+def test_a_folder_that_was_made_here_where_a_command_removed_a_file_stays(tmp_path: Path):
+    (tmp_path / "kind").touch()
+    sent = packed(tmp_path)
+    (tmp_path / "kind").unlink()
+    (tmp_path / "kind").mkdir()
+    empty = io.BytesIO()
+    with tarfile.open(fileobj=empty, mode="w"):
+        pass
+    assert unpacked(empty.getvalue(), sent, tmp_path, Resources()) == frozenset()
+    assert (tmp_path / "kind").is_dir()
