@@ -174,7 +174,8 @@ class SupervisedProgram:
         flood = asyncio.ensure_future(self._errors.broken())
         demands: list[asyncio.Future[Any]] = [flood]
         if disk is not None:
-            demands.append(asyncio.ensure_future(disk.overfilled(period=DISK_SECONDS)))
+            looks = disk.overfilled(period=DISK_SECONDS, unseen=self._shell.held)
+            demands.append(asyncio.ensure_future(looks))
         try:
             await asyncio.wait([ended, *demands], return_when=asyncio.FIRST_COMPLETED)
             if ended.done():

@@ -262,7 +262,7 @@ class SupervisedShell(OneCommand):
                 interrupted=self._interrupted,
                 readers=readers,
                 disk=start.disk,
-                unseen=self._held,
+                unseen=self.held,
             )
             report: Mapping[str, Any] = (
                 ended.result() if reason is None else await self._kill(ended)
@@ -288,7 +288,7 @@ class SupervisedShell(OneCommand):
         if start.disk is not None:
             start.disk.look_after()
             if report["left"] and self.alive:
-                self._watching_left = start.disk.keep_watch(self.close, self._held)
+                self._watching_left = start.disk.keep_watch(self.close, self.held)
         code = os.waitstatus_to_exitcode(report["status"])
         killed = start.group.oom_kills() > oom if start.group else False
         if reason is KilledBy.CLOSED and killed:
@@ -355,11 +355,12 @@ class SupervisedShell(OneCommand):
             return _KILLED
         return ended.result()
 
-    # --- end -------------------------------------------------------------------------------------
-
-    def _held(self, folders: Sequence[Path]) -> int:
+    def held(self, folders: Sequence[Path]) -> int:
+        """Bytes beside these folders without a name in them, of what runs in the sandbox."""
         process = self._process
         return 0 if process is None else held_without_a_name(process.pid, folders)
+
+    # --- end -------------------------------------------------------------------------------------
 
     def _watch_left_no_more(self) -> None:
         if self._watching_left is not None:

@@ -6,6 +6,8 @@ import asyncio
 import os
 import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from sandbox import diskwatch
 from sandbox.contract import KilledBy, Mounts, SandboxBackend
 from sandbox.diskwatch import measure
+from sandbox.heldfiles import EVERYTHING, MOST_FILES, held_without_a_name
 from sandbox.policy import parse_policy
 from sandbox.process import hand_over
 from tests.patience import PATIENCE
@@ -127,6 +130,72 @@ def test_counting_ends_with_more_names_than_there_may_be(place: Path) -> None:
         (place / f"folder{number}").mkdir()
         (place / f"folder{number}" / "file").touch()
     assert 20 < measure([place], 20).files <= 71
+
+
+HIDES = {
+    "by a thread with files of its own": """
+import ctypes, threading
+def hide():
+    assert ctypes.CDLL(None).unshare(0x400) == 0
+    hold(); ready()
+threading.Thread(target=hide).start()
+""",
+    "by a thread that outlives the first": """
+import ctypes, threading
+def hide():
+    first = os.getpid()
+    while open(f'/proc/{first}/task/{first}/stat').read().rpartition(')')[2].split()[0] != 'Z':
+        time.sleep(0.01)
+    hold(); ready()
+threading.Thread(target=hide).start()
+libc = ctypes.CDLL(None)
+libc.pthread_exit(None)
+""",
+    "mapped, by a name with the end of a line in it": """
+import mmap
+hold('a\\x0cb'); mapped = mmap.mmap(held.fileno(), 0); held.close(); ready()
+""",
+}
+BEFORE = """
+import os, time
+def hold(name='held'):
+    global held
+    held = open(name, 'w+b'); os.unlink(name)
+    held.write(b'x' * 5_000_000); held.flush()
+def ready():
+    print('ready', flush=True); time.sleep(60)
+"""
+
+
+def held_by(place: Path, program: str) -> int:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=place, stdout=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        try:
+            return held_without_a_name(running.pid, [place])
+        finally:
+            running.kill()
+
+
+@pytest.mark.parametrize("how", HIDES)
+def test_a_removed_file_that_is_held_counts_however_it_is_hidden(place: Path, how: str) -> None:
+    assert 5_000_000 <= held_by(place, BEFORE + HIDES[how]) < 6_000_000
+
+
+def test_who_holds_more_than_anybody_looks_at_holds_too_much(place: Path) -> None:
+    """A look that takes long is one that comes seldom."""
+    program = """
+import ctypes, os, time
+held = open('held', 'w+b'); os.unlink('held'); held.write(bytes(4096)); held.flush()
+libc = ctypes.CDLL(None)
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+for _time in range(%d): libc.mmap(None, 4096, 1, 1, held.fileno(), 0)
+print('ready', flush=True); time.sleep(60)
+"""
+    assert held_by(place, program % 100) == 4_096
+    assert held_by(place, program % (MOST_FILES + 100)) == EVERYTHING
 
 
 HELD = """

@@ -190,6 +190,19 @@ async def test_errors_without_end_and_a_workspace_that_overflows_end_it(
     assert "workspace grew over its limit" in program.ending
 
 
+async def test_a_removed_file_that_a_program_still_holds_counts_for_its_workspace(
+    confining: SandboxBackend, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sandbox.programs.DISK_SECONDS", 0.05)
+    small = parse_policy({"require": [], "resources": {"workspace_mb": 1}})
+    text = (
+        'exec 3>"$WORKSPACE/held"; rm "$WORKSPACE/held"; head -c 3000000 /dev/zero >&3; sleep 600'
+    )
+    program = await confining.open_program(["bash", "-c", text], small, mounts)
+    assert await whole(program) == b""
+    assert "workspace grew over its limit" in program.ending
+
+
 async def test_backends_without_such_programs_say_so_and_start_nothing(
     policy: Policy, mounts: Mounts
 ):
