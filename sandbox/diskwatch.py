@@ -41,9 +41,17 @@ def measure(folders: Sequence[Path], most_files: int) -> Usage:
     """What the folders hold, however deep. Stops counting once there are more than `most_files` names."""
     count = _Count(most_files)
     for folder in folders:
-        with suppress(OSError):
+        try:
             count.take(folder)
+        except _Closed:
+            count.files = most_files + 1
+        except OSError:
+            continue
     return Usage(count.size, count.files)
+
+
+class _Closed(Exception):
+    """Again and again, by who does nothing else meanwhile: nobody does that but to hide something."""
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -105,6 +113,9 @@ class _Count:
             below = self._scan(inside)
         except OSError:
             below = []
+        except _Closed:
+            os.close(inside)
+            raise
         if below:
             return inside, below
         os.close(inside)
@@ -116,7 +127,7 @@ class _Count:
             for entry in scan:
                 self.files += 1
                 try:
-                    status = entry.stat(follow_symlinks=False)
+                    status = _status(folder, entry)
                 except OSError:
                     continue
                 # What is taken, not what a sparse file claims.
@@ -132,7 +143,11 @@ class _Count:
         here = _begun(root)
         for depth, name in enumerate(tuple(path)):
             self._steps -= 1
-            inside = _entered(here, name, _MAY_BE_LOOKED_INTO)
+            try:
+                inside = _entered(here, name, _MAY_BE_LOOKED_INTO)
+            except _Closed:
+                os.close(here)
+                raise
             if inside is None:
                 del path[depth:]
                 break
@@ -144,33 +159,66 @@ class _Count:
 
 
 def _begun(root: Path) -> int:
-    """The folder itself, which may be closed to looks as well. Raises OSError."""
-    if os.geteuid() != 0:
-        with suppress(OSError):
-            _open_to_looks(os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
-    return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """The folder itself, which may be closed to looks as well. Raises OSError and `_Closed`."""
+    closed, denied = False, PermissionError()
+    for _try in range(TRIES):
+        if os.geteuid() != 0:
+            with suppress(OSError):
+                place = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+                closed = _open_to_looks(place) or closed
+        try:
+            return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except PermissionError as problem:
+            denied = problem
+    raise _Closed if closed else denied
 
 
 def _entered(folder: int, name: str, mode: int) -> int | None:
+    """None: it is no folder any more, or somebody else's. Raises `_Closed`."""
+    closed = denied = False
     for _try in range(TRIES):
-        with suppress(OSError):
+        try:
             if mode & _MAY_BE_LOOKED_INTO != _MAY_BE_LOOKED_INTO and os.geteuid() != 0:
                 flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                _open_to_looks(os.open(name, flags, dir_fd=folder))
+                closed = _open_to_looks(os.open(name, flags, dir_fd=folder)) or closed
             return os.open(name, _FOLDER, dir_fd=folder)
+        except OSError as problem:
+            denied = isinstance(problem, PermissionError)
         mode = 0
-        with suppress(OSError):
-            if os.geteuid() != 0:  # the one that it lies in may have been closed again
-                os.fchmod(folder, stat.S_IMODE(os.fstat(folder).st_mode) | _MAY_BE_LOOKED_INTO)
+        closed = _open_again(folder) or closed
+    if closed and denied:
+        raise _Closed
     return None
 
 
-def _open_to_looks(place: int) -> None:
-    """Whoever owns a folder can write there without letting anybody look. `place` is closed."""
+def _status(folder: int, entry: os.DirEntry[str]) -> os.stat_result:
+    """Raises OSError where it is gone, or in somebody else's folder, and `_Closed`."""
+    for _try in range(TRIES):
+        try:
+            return entry.stat(follow_symlinks=False)
+        except PermissionError:
+            if not _open_again(folder):
+                raise
+    raise _Closed
+
+
+def _open_again(folder: int) -> bool:
+    """It may have been closed while it was looked at: whether it was, and is open now."""
+    if os.geteuid() != 0:
+        with suppress(OSError):
+            return _open_to_looks(os.dup(folder))
+    return False
+
+
+def _open_to_looks(place: int) -> bool:
+    """Whoever owns a folder can write there without letting anybody look. `place` is closed; whether that
+    was so. Raises OSError for somebody else's."""
     try:
         mode = stat.S_IMODE(os.fstat(place).st_mode)
-        if mode & _MAY_BE_LOOKED_INTO != _MAY_BE_LOOKED_INTO:
-            Path(f"/proc/self/fd/{place}").chmod(mode | _MAY_BE_LOOKED_INTO)
+        if mode & _MAY_BE_LOOKED_INTO == _MAY_BE_LOOKED_INTO:
+            return False
+        Path(f"/proc/self/fd/{place}").chmod(mode | _MAY_BE_LOOKED_INTO)
+        return True
     finally:
         os.close(place)
 

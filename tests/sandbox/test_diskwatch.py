@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,6 +124,47 @@ def test_a_folder_that_is_closed_again_during_a_look_is_opened_again(place: Path
         return inside is not None and path == ["closed", "deep"]
 
     assert said_by_another_user(closed_again)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+@pytest.mark.parametrize("which", ["all", "all/closed"])
+def test_a_folder_that_is_closed_again_at_each_look_holds_more_than_it_may(
+    place: Path, which: str
+) -> None:
+    """By a program that does nothing else, in the moment between opening it to looks and looking."""
+
+    def closed_always() -> bool:
+        (place / "all" / "closed").mkdir(parents=True)
+        (place / "all" / "closed" / "file").write_bytes(b"x" * MB)
+        real, number = os.open, (place / which).stat().st_ino
+
+        def open_late(path: Any, flags: int, *more: Any, **named: Any) -> int:
+            place_of = real(path, flags | os.O_PATH, *more, **named)
+            if os.fstat(place_of).st_ino == number and not flags & os.O_PATH:
+                Path(f"/proc/self/fd/{place_of}").chmod(0o000)
+            os.close(place_of)
+            return real(path, flags, *more, **named)
+
+        os.open = open_late
+        return measure([place / "all"], 1_000).files == 1_001
+
+    assert said_by_another_user(closed_always)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_what_is_in_a_folder_that_is_closed_while_its_names_are_read_is_counted(
+    place: Path,
+) -> None:
+    def closed_meanwhile() -> bool:
+        (place / "closed").mkdir()
+        (place / "closed" / "file").write_bytes(b"x" * MB)
+        here = os.open(place / "closed", os.O_RDONLY)
+        (place / "closed").chmod(0o400)
+        count = diskwatch._Count(10)
+        count._scan(here)
+        return count.size >= MB
+
+    assert said_by_another_user(closed_meanwhile)
 
 
 def test_counting_ends_with_more_names_than_there_may_be(place: Path) -> None:
