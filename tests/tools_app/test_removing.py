@@ -26,7 +26,7 @@ def test_a_folder_however_deep_goes_and_leaves_others_room_for_files(tmp_path: P
         here = inside
     os.close(here)
     most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    there = max(int(name) for name in os.listdir("/proc/self/fd"))
+    there = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
     resource.setrlimit(resource.RLIMIT_NOFILE, (there + FEW, hard))
     try:
         remove_tree(tmp_path / "d")
