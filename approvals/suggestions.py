@@ -9,23 +9,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from posixpath import basename, dirname
+from posixpath import dirname
 from typing import Any, Literal
 
 from django.utils.translation import gettext as _
 
 from harness.agentconfig import ToolRule
-from harness.dangers import graded, says_what_it_does, takes_or_sends
+from harness.dangers import graded, takes_or_sends
 from harness.errors import Invalid
 from harness.modelfaults import read_as
 from harness.patterns import When
 from reading.commandwords import simple_command
+from reading.harmless import words_to_name
 from reading.hostnames import LONGEST_ADDRESS, split_address
-from reading.programs import INTERPRETERS, RUNNING, WRAPPERS
 from tools_app.touches import COMMANDS
 
 Way = Literal["prefix", "path", "host"]
-MOST_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,25 +104,15 @@ def in_words(rule: ToolRule, given: Mapping[str, Any] | None = None) -> str:
 
 
 def _beginning(given: Mapping[str, Any], command: str) -> str:
-    """The fewest words that say what is run; none for what deletes, sends or cannot be read, nor where more
-    words may have it do that."""
+    """The fewest words behind which all others of the command are harmless; none for what deletes, sends or
+    cannot be read."""
     words = simple_command(command)
-    if words is None or graded(command).marks or takes_or_sends(words):
+    if words is None or graded(command).marks:
         return ""
-    name = basename(words[0])
-    if name in WRAPPERS:
+    named = words[: words_to_name(words) or 0]
+    if not named or takes_or_sends(named):
         return ""
-    fewest = 2 if name in INTERPRETERS or name == "git" else 1
-    if words[1:2] and (words[1] in RUNNING or words[1] == "-m"):
-        fewest = 3
-    for number in range(fewest, min(len(words), MOST_WORDS) + 1):
-        if name in INTERPRETERS and words[1].startswith("-") and words[1] != "-m":
-            break
-        if not says_what_it_does(words, number):
-            continue
-        if found := _sure(given, "command", "prefix", shlex.join(words[:number])):
-            return found
-    return ""
+    return _sure(given, "command", "prefix", shlex.join(named))
 
 
 def _host(url: str) -> str:

@@ -18,8 +18,6 @@ from reading.commandmatching import surely_begins
 from reading.commandwords import all_words, read
 from reading.programs import (
     INTERPRETERS,
-    PLAIN,
-    RUNNING,
     STARTING,
     STARTING_SUBCOMMANDS,
     STARTING_WORDS,
@@ -76,43 +74,9 @@ def graded(command: str) -> Grade:
     return Grade("low" if not marks and _only_reads(command) else "medium", marks)
 
 
-def says_what_it_does(words: Sequence[str], number: int) -> bool:
-    """Whether the first `number` words of a command name the act, so that what goes on otherwise does the
-    same kind of thing: no subcommand is behind them. A program that nobody knows may have any, and is taken
-    to have as many as words follow that look like one."""
-    name = basename(words[0])
-    if name in INTERPRETERS and words[1:2] and (words[1] in RUNNING or words[1] == "-m"):
-        below = words[2:]
-        if name in _SCRIPTED and words[1] == "run":
-            return number > 2 and not below[0].startswith("-")
-        return number > 2 and says_what_it_does(below, number - 2)
-    if name == "find" or name in _FETCHING:
-        return False
-    if not _WHATEVER.isdisjoint(words[1:number]):
-        return False
-    if name in _BY_SUBCOMMAND or name in _DEPTH:
-        group = words[1] if len(words) > 1 else ""
-        named = _DEPTH.get(f"{name} {group}") or _DEPTH.get(name) or (3 if group in _GROUPS else 2)
-        if number < named or any(word.startswith("-") for word in words[1:named]):
-            return False
-        return name != "git" or _GIT_MARKED.isdisjoint(words[1:number])
-    if name in _WITHOUT:
-        return True
-    behind = words[number:]
-    # A script that lies in the workspace is what was looked at, as `python build.py` is.
-    is_script = "/" in words[0] and not words[0].startswith("/")
-    if not is_script and (len(words) == 1 or words[1].startswith("-")):
-        return False
-    # Options, and their values, may stand before a subcommand.
-    near = behind if behind[:1] and behind[0].startswith("-") else behind[:1]
-    return not any(map(_SUBCOMMAND.fullmatch, near))
-
-
 def takes_or_sends(words: Sequence[str]) -> bool:
     """Whether a word of a command (a subcommand, a task) says that it takes something away, puts it back to
-    what it was, or hands it on. For programs with subcommands, of which none is known."""
-    if basename(words[0]) in _WITHOUT:
-        return False
+    what it was, or hands it on."""
     said = (word for word in words[1:_FAR] if _NAMED.fullmatch(word))
     return any(part.lower() in _TAKING for word in said for part in _PARTS.split(word))
 
@@ -129,9 +93,6 @@ _TAKING = _words(
 _NAMED = re.compile(r"[A-Za-z][\w:.-]{0,60}(?:\[.*)?")
 """A subcommand, or a task as programs name them: `db:drop[x]`, `db.drop`, `dropDb`."""
 _PARTS = re.compile(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])")
-_WHATEVER = _words("api call curl graphql invoke raw request rest rpc")
-"""Subcommands that do whatever is behind them."""
-
 
 _READING = _words(
     "b2sum base32 base64 basename cat cd cksum cmp column comm cut date df diff dir dirname du echo "
@@ -141,20 +102,6 @@ _READING = _words(
     "unexpand uptime wc which who whoami :"
 )
 _GIT_READING = ("blame", "describe", "diff", "log", "ls-files", "rev-parse", "show", "status")
-_GROUPS = _words(
-    "access adm annex audit auth bisect builder buildx bundle cache certificate compose config container "
-    "context copr credential dependency dist-tag env extension farm group history hook image key kube lfs "
-    "machine maintenance manifest mod model module network node notes org owner pip pkg plugin pod policy "
-    "profile python reflog registry release remote repo rerere scout secret self service services set source "
-    "sparse-checkout stack stash state store submodule subtree svn swarm system team token tool trust "
-    "versionlock volume work workspace worktree"
-)
-"""Subcommands that have subcommands of their own."""
-_GIT_MARKED = _words(
-    "apply branch checkout checkout-index clean config filter-branch filter-repo gc push read-tree rebase "
-    "replace reset restore switch symbolic-ref tag update-index update-ref"
-)
-"""Those that take something away or change it, or do so by more words."""
 _SHELLS = _words("ash bash dash fish ksh node perl php python python3 ruby sh zsh")
 _FETCHING = _words("curl http https httpie wget xh")
 
@@ -168,23 +115,6 @@ _BY_PROGRAM: Mapping[str, Mark] = {
     **dict.fromkeys(_words("chmod chown chgrp setfacl"), "permissions"),
 }
 _SERVICES = ("systemctl", "service")
-_DEPTH: Mapping[str, int] = {
-    **dict.fromkeys(("aws", "ip", "nmcli", "service", "tc"), 3),
-    **dict.fromkeys(("git flow", "yarn workspace"), 4),
-    "ruff": 2,
-}
-"""Words that name the act where that is not the second one, or nothing of it has a mark; by the program, or
-by it and a subcommand."""
-_SUBCOMMAND = re.compile(r"[A-Za-z][\w:-]{0,60}")
-"""What a subcommand looks like; a file, an address or a number does not."""
-_SCRIPTED = _words("bun npm pnpm yarn")
-"""Their `run` takes the name of a script that is written down."""
-_WITHOUT = PLAIN | _words(
-    "bandit black c++ cc clang clang++ dot eslint ffprobe flake8 g++ gcc gfortran ghc gofmt hadolint isort "
-    "javac jest latex lualatex mocha mypy pandoc pdflatex phpunit prettier py.test pylint pyright pytest "
-    "rspec rubocop rustc rustfmt shellcheck tex tsc xelatex yamllint"
-)
-"""Programs that have no subcommands: whatever follows, they do the one thing."""
 _PACKAGERS = _words(
     "apk apt apt-get brew cargo dnf flit go hatch npm pip pip3 pipx pnpm poetry uv yarn yum"
 )

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from reading.commandmatching import Match, occurs, surely_begins
-from reading.commandwords import prefix_words
+from reading.commandwords import without_rest
 from reading.hostnames import LONGEST_ADDRESS, MeantBy, as_written, ascii_name, split_address
 from reading.normalizing import normalized
 from reading.pathglobs import LONGEST_PATH, fits
@@ -41,7 +41,8 @@ class When(BaseModel):
     argument: str = Field(default="", max_length=100)
     """Name of the argument; empty only with `sha256`, which speaks of all of them."""
     prefix: str | None = Field(default=None, min_length=1, max_length=2_000)
-    """Whole words that a simple command begins with: `git status` covers `git status -s`."""
+    """Whole words that a simple command begins with: `git status` covers `git status -s`, whose options are
+    known to be harmless. Behind a `*` at the end (`./build.sh *`) anything may follow."""
     path: str | None = Field(default=None, min_length=1, max_length=1_000)
     """A glob over the path: `*` and `?` stay inside a folder, `**` crosses folders."""
     host: str | None = Field(default=None, min_length=1, max_length=253)
@@ -66,7 +67,7 @@ class When(BaseModel):
             raise ValueError(
                 "Name the argument that is meant; sha256 alone speaks of all and names none."
             )
-        if self.prefix is not None and not prefix_words(self.prefix):
+        if self.prefix is not None and not self.prefix_words:
             raise ValueError(
                 "The prefix is not the beginning of one simple command: leave out ; & | < > ( ) $ ` "
                 "and line breaks, and close quotes."
@@ -86,7 +87,7 @@ class When(BaseModel):
     @property
     def prefix_words(self) -> tuple[str, ...]:
         """Of the command that it means; none where it means none."""
-        return (prefix_words(self.prefix) if self.prefix else None) or ()
+        return without_rest(self.prefix or "")[0]
 
     def words(self) -> str:
         """The pattern as a person reads it."""
@@ -135,7 +136,8 @@ class When(BaseModel):
         if self.prefix is not None:
             if not whole:
                 return occurs(value, self.prefix_words, meant_by)
-            return Match.YES if surely_begins(value, self.prefix_words) else Match.NO
+            words, goes_on = without_rest(self.prefix)
+            return Match.YES if surely_begins(value, words, goes_on=goes_on) else Match.NO
         if self.path is not None:
             return _in_path(value, self.path, whole=whole)
         return _at_host(value, self.host or "", whole=whole, meant_by=meant_by)

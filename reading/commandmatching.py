@@ -14,6 +14,7 @@ from posixpath import basename, normpath
 
 from reading.commandwords import NESTED, Simple, Word, all_words, read, simple_command
 from reading.digits import is_digits
+from reading.harmless import words_to_name
 from reading.hostnames import MeantBy, as_written
 from reading.programs import (
     ALONE,
@@ -52,6 +53,7 @@ from reading.programs import (
     SETTING,
     SHELLING,
     SPARED_BELOW,
+    STANDARD_FOLDERS,
     STARTING,
     STARTING_SUBCOMMANDS,
     STARTING_WORDS,
@@ -76,14 +78,23 @@ class Match(IntEnum):
     YES = 3
 
 
-def surely_begins(command: str, prefix: Sequence[str]) -> bool:
+def surely_begins(command: str, prefix: Sequence[str], *, goes_on: bool = False) -> bool:
     """Whether the command is one simple command, readable to its end, that begins with these words and
-    starts no other than they name: by an option, or because it is a program made for that. Nor does one that
-    only reads write by an option that they do not name."""
+    is no more than they say: whatever stands behind them is known to be harmless (`reading.harmless`).
+
+    With `goes_on` anything may stand behind them, save what is known to start another program than they
+    name, by an option or because the program is made for that; nor does one that only reads write by an
+    option that they do not name.
+    """
     words = simple_command(command)
     if words is None or tuple(words[: len(prefix)]) != tuple(prefix):
         return False
-    return _starts_no_other(words, len(prefix))
+    if goes_on and _starts_no_other(words, len(prefix)):
+        return True
+    if len(words) == len(prefix):
+        return bool(prefix)
+    needed = words_to_name(words)
+    return needed is not None and needed <= len(prefix)
 
 
 def _starts_no_other(words: Sequence[str], named: int, depth: int = 0) -> bool:
@@ -466,10 +477,7 @@ def _leaves_out(words: Sequence[Word], wanted: Sequence[str]) -> bool:
 def _known(head: str) -> str:
     """The program's name; as it stands where it lies in a folder that anybody may fill."""
     folder, slash, name = head.rpartition("/")
-    return name if folder in _FOLDERS or not slash else head
-
-
-_FOLDERS = frozenset({"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"})
+    return name if folder in STANDARD_FOLDERS or not slash else head
 
 
 def _begins_any(

@@ -166,6 +166,16 @@ def prefix_words(text: str) -> tuple[str, ...] | None:
     return tuple(words) if words and not any(map(_is_end, words)) else None
 
 
+def without_rest(text: str) -> tuple[tuple[str, ...], bool]:
+    """The words of a rule's prefix, and whether it says by a `*` of its own at the end that anything may
+    follow. Empty where it is not the beginning of one simple command."""
+    words = prefix_words(text) or ()
+    stripped = text.rstrip()
+    if len(words) > 1 and stripped.endswith("*") and prefix_words(stripped[:-1]) == words[:-1]:
+        return words[:-1], True
+    return words, False
+
+
 # --- loosely ------------------------------------------------------------------------------------
 
 _LOOSE = re.compile(

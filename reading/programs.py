@@ -15,6 +15,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+STANDARD_FOLDERS = _words("/bin /usr/bin /sbin /usr/sbin /usr/local/bin")
+"""Where programs are installed that nobody else's stand in for."""
+
 WRAPPERS = _words(
     ". - ash at bash batch builtin busybox bwrap cgexec chpst chroot chronic chrt command coproc "
     "crontab csh daemonize dash dbus-run-session direnv doas dumb-init elvish entr env eval exec "

@@ -37,8 +37,8 @@ def prefix(words: str) -> When:
 
 
 def judged(command: str, *denied: str, allowed: tuple[str, ...] = ()) -> Verdict:
-    """With everything allowed but what is denied; or only what is `allowed`."""
-    own = [ToolRule(tool="bash", when=prefix(words)) for words in allowed]
+    """With everything allowed but what is denied; or only what is `allowed`, with whatever may follow."""
+    own = [ToolRule(tool="bash", when=prefix(f"{words} *")) for words in allowed]
     others = [
         LevelledRule(
             ToolRule(tool="bash", permission="always_deny", when=prefix(words)), Level.AGENT
