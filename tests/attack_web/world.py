@@ -59,6 +59,9 @@ HELD = (
 organisation or her conversation."""
 _OF_JOBS = ("notices_waitnotice",)
 """What the site itself writes down of hers as time passes."""
+_ASKED = frozenset({"reached_at", "away_since", "failures", "problem", "remarks", "due_at"})
+_PASSING_OF = {"prompts_promptsource": _ASKED}
+"""The same of single tables: what came of asking a source, which a job does."""
 _PASSING = {
     *("last_used_at", "last_login", "updated_at", "refreshing_until", "reads_until"),
     *("writes_until", "day", "day_requests"),
@@ -301,7 +304,8 @@ class World:
                 columns = [row[1] for row in base.execute(f"PRAGMA table_info({table})")]
                 if not (where := self._hers(table, columns)):
                     continue
-                kept = ", ".join(f'"{name}"' for name in columns if name not in _PASSING)
+                passing = _PASSING | _PASSING_OF.get(table, frozenset())
+                kept = ", ".join(f'"{name}"' for name in columns if name not in passing)
                 digest = hashlib.sha256()
                 for row in base.execute(f"SELECT {kept} FROM {table} WHERE {where} ORDER BY 1"):
                     digest.update(repr(row).encode())
