@@ -24,9 +24,10 @@ class Harmless:
     """What a program, or one of its subcommands, may be told beyond what a rule says."""
 
     flags: frozenset[str] = frozenset()
-    """Options without a value of their own; a value behind `=` is one that they may take."""
+    """Options without a value of their own; long ones may take one behind `=`."""
     valued: frozenset[str] = frozenset()
-    """Options whose value is the rest of their word, or the next word."""
+    """Options whose value is the rest of their word, or the next word where that is no option by its looks:
+    where a value is missing, many programs read it as one."""
     numbered: frozenset[str] = frozenset()
     """Options that take the next word only where it is a number."""
     operands: Operands = "free"
@@ -34,6 +35,8 @@ class Harmless:
     """Whether options of one letter may stand in a row (`-la`)."""
     numbers: bool = False
     """Whether a number is an option (`head -5`)."""
+    joined: bool = True
+    """Whether a value may stand behind the `=` of a flag; some take it for a word of its own."""
 
 
 def words_to_name(words: Sequence[str]) -> int | None:
@@ -69,7 +72,7 @@ def _words_to_name(known: Harmless, words: Sequence[str], begins: int) -> int | 
             place += taken
         else:
             operands += 1
-            if word.startswith("@") or (known.operands == "one" and operands > 1):
+            if _is_file_of_words(word) or (known.operands == "one" and operands > 1):
                 return None
             if known.operands == "own":
                 needed = place + 1
@@ -80,12 +83,15 @@ def _words_to_name(known: Harmless, words: Sequence[str], begins: int) -> int | 
 def _taken(known: Harmless, word: str, behind: str | None) -> int | None:
     """How many words behind an option are its value; None where it is not known, or its value is missing."""
     name, equals, _value = word.partition("=")
-    if equals and (name in known.flags or name in known.valued):
+    is_long = len(name) > len("-x")  # behind a short one `=` may be a letter of a row as well
+    if equals and is_long and name in known.valued:
         return 0
+    if equals and name.startswith("--"):
+        return 0 if known.joined and name in known.flags else None
     if word in known.flags:
         return 0
     if word in known.valued:
-        return None if behind is None else 1
+        return _taken_as_value(behind)
     if known.numbers and is_digits(word[1:]):
         return 0
     if word.startswith("--") or not (known.rows or word[:2] in known.numbered):
@@ -101,10 +107,22 @@ def _taken_by_row(known: Harmless, row: str, behind: str | None) -> int | None:
                 return 0 if is_digits(rest) else None
             return int(behind is not None and is_digits(behind))
         if option in known.valued:
-            return 0 if rest else (None if behind is None else 1)
+            return 0 if rest else _taken_as_value(behind)
         if option not in known.flags:
             return None
     return 0
+
+
+def _taken_as_value(word: str | None) -> int | None:
+    if word is None or _is_file_of_words(word):
+        return None
+    is_option = word.startswith("-") and word != "-" and not is_digits(word[1:2])
+    return None if is_option else 1
+
+
+def _is_file_of_words(word: str) -> bool:
+    """Whether many programs put the words of a file in its place, before they read any."""
+    return word.startswith("@")
 
 
 # --- what is known --------------------------------------------------------------------------------
@@ -120,6 +138,7 @@ def _known(
     operands: Operands = "free",
     rows: bool = True,
     numbers: bool = False,
+    joined: bool = True,
 ) -> Harmless:
     """`letters` and `takes` are options of one letter, with and without a value."""
     return Harmless(
@@ -129,6 +148,7 @@ def _known(
         operands,
         rows,
         numbers,
+        joined,
     )
 
 
@@ -155,14 +175,15 @@ _LISTING = _known(
 _GIT_LOG = _known(
     "abcEFimpPRsuwz",
     "--abbrev --abbrev-commit --all --branches --cached --check --cherry-pick --color --color-words "
-    "--date-order --decorate --exit-code --find-renames --first-parent --follow --full-history --graph "
-    "--histogram --ignore-all-space --ignore-blank-lines --ignore-space-change --left-right --merges "
+    "--date-order --decorate --exit-code --find-renames --first-parent --follow --format --full-history "
+    "--graph --histogram --ignore-all-space --ignore-blank-lines --ignore-space-change --left-right --merges "
     "--minimal --name-only --name-status --no-color --no-decorate --no-ext-diff --no-merges --no-patch "
-    "--no-prefix --no-renames --no-textconv --numstat --oneline --patch --patience --quiet --raw "
-    "--remotes --reverse --shortstat --staged --stat --summary --tags --topo-order --word-diff",
-    takes="GLSUn",
-    valued="--after --author --before --committer --date --diff-filter --format --grep --max-count "
-    "--pretty --since --skip --unified --until",
+    "--no-prefix --no-renames --no-textconv --numstat --oneline --patch --patience --pretty --quiet --raw "
+    "--remotes --reverse --shortstat --staged --stat --summary --tags --topo-order --unified --word-diff",
+    takes="GLSn",
+    valued="--after --author --before --committer --date --diff-filter --grep --max-count --since --skip "
+    "--until",
+    numbered="U",
     numbers=True,
 )
 _PYTEST = _known(
@@ -188,7 +209,9 @@ _GO = _known(
     operands="own",
     rows=False,
 )
-_SCRIPTS = _known("s", "--silent --if-present", operands="own")
+_SCRIPTS = _known("s", "--silent --if-present", operands="own", joined=False)
+_SCRIPTS_HANDED = _known(operands="own")
+"""Of those that hand the options behind a script's name to the script."""
 _MAKE = _known(
     "ksBnw",
     "--always-make --dry-run --keep-going --just-print --no-print-directory --print-directory --silent",
@@ -319,6 +342,7 @@ _PROGRAMS: Mapping[str, Harmless] = {
         "--dirsfirst --gitignore --noreport --prune",
         takes="ILP",
         valued="--filelimit",
+        rows=False,  # a value is the next word also where more letters follow
     ),
     "tsc": _known(flags="--noEmit --pretty --strict", operands="own", rows=False),
     "tty": _known("s", operands="own"),
@@ -342,13 +366,10 @@ _SUBCOMMANDS: Mapping[str, Harmless] = {
     **dict.fromkeys(
         ("cargo bench", "cargo build", "cargo check", "cargo clippy", "cargo test"), _CARGO
     ),
-    **dict.fromkeys(
-        ("git diff", "git log", "git shortlog", "git show", "git whatchanged"), _GIT_LOG
-    ),
+    **dict.fromkeys(("git diff", "git log", "git show", "git whatchanged"), _GIT_LOG),
     **dict.fromkeys(("go build", "go test", "go vet"), _GO),
-    **dict.fromkeys(
-        ("npm run", "npm test", "pnpm run", "pnpm test", "yarn run", "yarn test"), _SCRIPTS
-    ),
+    **dict.fromkeys(("npm run", "npm test"), _SCRIPTS),
+    **dict.fromkeys(("pnpm run", "pnpm test", "yarn run", "yarn test"), _SCRIPTS_HANDED),
     "git add": _known(
         "AnNuv", "--all --dry-run --intent-to-add --no-ignore-removal --update --verbose"
     ),
@@ -361,8 +382,8 @@ _SUBCOMMANDS: Mapping[str, Harmless] = {
         "aqsv", "--all --quiet --signoff --verbose", takes="m", valued="--message", operands="own"
     ),
     "git describe": _known(
-        flags="--all --always --dirty --exact-match --long --tags",
-        valued="--abbrev --candidates --match",
+        flags="--abbrev --all --always --dirty --exact-match --long --tags",
+        valued="--candidates --match",
     ),
     "git grep": _known(
         "abcEFhHilLnoPvwz",
@@ -390,6 +411,11 @@ _SUBCOMMANDS: Mapping[str, Harmless] = {
         "q",
         "--abbrev-ref --absolute-git-dir --git-dir --is-inside-work-tree --quiet --short --show-cdup "
         "--show-prefix --show-toplevel --symbolic-full-name --verify",
+    ),
+    "git shortlog": _known(
+        "cens",
+        "--all --email --no-merges --numbered --summary",
+        valued="--author --since --until",
     ),
     "git stash list": _known("p", "--oneline --stat", operands="own"),
     "git status": _known(
