@@ -104,12 +104,12 @@ def in_words(rule: ToolRule, given: Mapping[str, Any] | None = None) -> str:
 
 
 def _beginning(given: Mapping[str, Any], command: str) -> str:
-    """The fewest words behind which all others of the command are harmless; none for what deletes, sends or
-    cannot be read."""
+    """The fewest words behind which all others of the command are harmless, those among them by which it only
+    checks or shows; none for what deletes, sends or cannot be read."""
     words = simple_command(command)
     if words is None or graded(command).marks:
         return ""
-    named = words[: words_to_name(words) or 0]
+    named = words[: words_to_name(words, no_more=True) or 0]
     if not named or takes_or_sends(named):
         return ""
     return _sure(given, "command", "prefix", shlex.join(named))

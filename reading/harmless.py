@@ -37,15 +37,26 @@ class Harmless:
     """Whether a number is an option (`head -5`)."""
     joined: bool = True
     """Whether a value may stand behind the `=` of a flag; some take it for a word of its own."""
+    ends: bool = False
+    """Whether `--` may stand before operands."""
+    less: frozenset[str] = frozenset()
+    """Flags by which it only checks or shows what it would do without them."""
 
 
-def words_to_name(words: Sequence[str]) -> int | None:
+def words_to_name(words: Sequence[str], *, no_more: bool = False) -> int | None:
     """How many of a command's words a rule has to name, so that all behind them are harmless; None where
-    more than its beginning is not known here."""
+    more than its beginning is not known here. With `no_more`, so that it allows no more than such a command
+    does either: an option that has it only check or show (`black --check`) is among them."""
     for count in range(1, min(len(words), _LONGEST) + 1):
         known = KNOWN.get(_spelt(words[:count]))
         if known is not None:
-            return _words_to_name(known, words, count)
+            needed = _words_to_name(known, words, count)
+            if needed is None or not no_more:
+                return needed
+            less = (
+                at for at, word in enumerate(words, 1) if at > needed and _does_less(known, word)
+            )
+            return max(less, default=needed)
     return None
 
 
@@ -54,17 +65,27 @@ def _spelt(beginning: Sequence[str]) -> tuple[str, ...]:
     runs it."""
     folder, _slash, name = beginning[0].rpartition("/")
     spelt = (name if folder in STANDARD_FOLDERS else beginning[0], *beginning[1:])
+    if spelt[:2] == ("git", "--no-pager"):
+        return ("git", *spelt[2:])
     for handing in HANDING_ON:
         if spelt[: len(handing)] == handing and len(spelt) > len(handing):
             return spelt[len(handing) :] if spelt[len(handing)] in HANDED else ()
     return spelt
 
 
+def _does_less(known: Harmless, word: str) -> bool:
+    """Rather once too often: a letter may be part of a value."""
+    letters = word[1:] if word.startswith("-") and not word.startswith("--") else ""
+    return word in known.less or any(f"-{letter}" in known.less for letter in letters)
+
+
 def _words_to_name(known: Harmless, words: Sequence[str], begins: int) -> int | None:
-    operands, needed, place = 0, begins, begins
+    operands, needed, place, ended = 0, begins, begins, False
     while place < len(words):
         word = words[place]
-        if word.startswith("-") and word != "-":
+        if word == "--" and known.ends and not ended:
+            ended = True
+        elif word.startswith("-") and word != "-" and not ended:
             behind = words[place + 1] if place + 1 < len(words) else None
             taken = _taken(known, word, behind)
             if taken is None:
@@ -139,6 +160,8 @@ def _known(
     rows: bool = True,
     numbers: bool = False,
     joined: bool = True,
+    ends: bool = False,
+    less: str = "",
 ) -> Harmless:
     """`letters` and `takes` are options of one letter, with and without a value."""
     return Harmless(
@@ -149,6 +172,8 @@ def _known(
         rows,
         numbers,
         joined,
+        ends,
+        frozenset(less.split()),
     )
 
 
@@ -173,7 +198,7 @@ _LISTING = _known(
     valued="--hide --ignore",
 )
 _GIT_LOG = _known(
-    "abcEFimpPRsuwz",
+    "abcEFimpPRsuwWz",
     "--abbrev --abbrev-commit --all --branches --cached --check --cherry-pick --color --color-words "
     "--date-order --decorate --exit-code --find-renames --first-parent --follow --format --full-history "
     "--graph --histogram --ignore-all-space --ignore-blank-lines --ignore-space-change --left-right --merges "
@@ -183,8 +208,9 @@ _GIT_LOG = _known(
     takes="GLSn",
     valued="--after --author --before --committer --date --diff-filter --grep --max-count --since --skip "
     "--until",
-    numbered="U",
+    numbered="UMC",
     numbers=True,
+    ends=True,
 )
 _PYTEST = _known(
     "qvsxl",
@@ -192,7 +218,9 @@ _PYTEST = _known(
     "--new-first --nf --no-header --no-summary --quiet --showlocals --stepwise --strict-markers --sw "
     "--verbose",
     takes="kmnr",
-    valued="--color --deselect --dist --durations --ignore --maxfail --tb --timeout",
+    valued="--capture --color --deselect --dist --durations --ignore --ignore-glob --maxfail --show-capture "
+    "--tb --timeout",
+    less="--co --collect-only",
 )
 _CARGO = _known(
     "qvr",
@@ -200,11 +228,12 @@ _CARGO = _known(
     "--no-default-features --no-fail-fast --no-run --offline --quiet --release --tests --verbose "
     "--workspace",
     takes="jp",
-    valued="--bin --example --exclude --features --jobs --package --test",
+    valued="--bin --color --example --exclude --features --jobs --message-format --package --test",
     operands="own",
+    less="--no-run",
 )
 _GO = _known(
-    flags="-v -race -short -cover -failfast -json",
+    flags="-v -race -short -cover -failfast -json -benchmem",
     valued="-run -bench -count -timeout -cpu -parallel -tags -skip -shuffle",
     operands="own",
     rows=False,
@@ -217,6 +246,7 @@ _MAKE = _known(
     "--always-make --dry-run --keep-going --just-print --no-print-directory --print-directory --silent",
     numbered="j",
     operands="own",
+    less="-n --dry-run --just-print",
 )
 
 _PROGRAMS: Mapping[str, Harmless] = {
@@ -230,7 +260,11 @@ _PROGRAMS: Mapping[str, Harmless] = {
     **dict.fromkeys(("py.test", "pytest"), _PYTEST),
     "basename": _known("az", "--multiple --zero", takes="s", valued="--suffix"),
     "black": _known(
-        "qv", "--check --color --diff --quiet --verbose", takes="l", valued="--line-length"
+        "qv",
+        "--check --color --diff --quiet --verbose",
+        takes="l",
+        valued="--line-length",
+        less="--check --diff",
     ),
     "cat": _known(
         "AbeEnstTuv", "--number --number-nonblank --show-all --show-ends --squeeze-blank"
@@ -282,7 +316,12 @@ _PROGRAMS: Mapping[str, Harmless] = {
     ),
     "hexdump": _known("bcCdovx", "--canonical", takes="ns"),
     "id": _known("aGgnruz"),
-    "isort": _known("cqv", "--check --check-only --diff --quiet --verbose", rows=False),
+    "isort": _known(
+        "cqv",
+        "--check --check-only --diff --quiet --verbose",
+        rows=False,
+        less="-c --check --check-only --diff",
+    ),
     "join": _known("iz", "--header", takes="12aejotv"),
     "jq": _known(
         "acCeMnrRsS",
@@ -292,6 +331,7 @@ _PROGRAMS: Mapping[str, Harmless] = {
     ),
     "mypy": _known(
         flags="--ignore-missing-imports --no-error-summary --pretty --show-error-codes --strict",
+        valued="--exclude --follow-imports --module --package --python-version -m -p",
         rows=False,
     ),
     "nl": _known("p", takes="bdfhilnsvw"),
@@ -344,7 +384,7 @@ _PROGRAMS: Mapping[str, Harmless] = {
         valued="--filelimit",
         rows=False,  # a value is the next word also where more letters follow
     ),
-    "tsc": _known(flags="--noEmit --pretty --strict", operands="own", rows=False),
+    "tsc": _known(flags="--noEmit --pretty --strict", operands="own", rows=False, less="--noEmit"),
     "tty": _known("s", operands="own"),
     "uname": _known("aimnoprsv", operands="own"),
     "unexpand": _known("a", "--all", takes="t", valued="--tabs"),
@@ -371,10 +411,14 @@ _SUBCOMMANDS: Mapping[str, Harmless] = {
     **dict.fromkeys(("npm run", "npm test"), _SCRIPTS),
     **dict.fromkeys(("pnpm run", "pnpm test", "yarn run", "yarn test"), _SCRIPTS_HANDED),
     "git add": _known(
-        "AnNuv", "--all --dry-run --intent-to-add --no-ignore-removal --update --verbose"
+        "AnNuv",
+        "--all --dry-run --intent-to-add --no-ignore-removal --update --verbose",
+        ends=True,
+        less="-n --dry-run",
     ),
     **dict.fromkeys(
-        ("git annotate", "git blame"), _known("bcefhlnpstwMC", "--porcelain", takes="L")
+        ("git annotate", "git blame"),
+        _known("bcefhlnpstwMC", "--porcelain", takes="L", ends=True),
     ),
     "git branch": _known("arv", "--all --list --no-color --remotes --show-current", operands="own"),
     "git cat-file": _known("epst"),
@@ -391,6 +435,7 @@ _SUBCOMMANDS: Mapping[str, Harmless] = {
         "--untracked --word-regexp",
         takes="ABCe",
         valued="--max-depth",
+        ends=True,
     ),
     "git ls-files": _known(
         "cdikmostuvz",
@@ -422,6 +467,7 @@ _SUBCOMMANDS: Mapping[str, Harmless] = {
         "bsuvz",
         "--ahead-behind --branch --ignored --long --no-renames --porcelain --short --show-stash "
         "--untracked-files --verbose -uall -uno -unormal",
+        ends=True,
     ),
     "git tag": _known("ln", "--list --no-color", valued="--sort", operands="own"),
     "prettier --check": _known(valued="--log-level", rows=False),
@@ -429,8 +475,14 @@ _SUBCOMMANDS: Mapping[str, Harmless] = {
         "nqv",
         "--diff --no-cache --no-fix --preview --quiet --show-files --statistics --verbose",
         valued="--exclude --extend-select --ignore --line-length --output-format --select --target-version",
+        less="--diff --no-fix",
     ),
-    "ruff format": _known("nqv", "--check --diff --no-cache --quiet --verbose", valued="--exclude"),
+    "ruff format": _known(
+        "nqv",
+        "--check --diff --no-cache --quiet --verbose",
+        valued="--exclude",
+        less="--check --diff",
+    ),
 }
 
 KNOWN: Mapping[tuple[str, ...], Harmless] = {

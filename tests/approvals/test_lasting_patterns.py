@@ -94,6 +94,8 @@ def allow(actor: User, approval: Approval, **more: Any) -> Approval:
         ("bash", {"command": "git stash list"}, "git stash list"),
         ("bash", {"command": "./build.sh --fast"}, ""),
         ("bash", {"command": "ruff check src"}, "ruff check"),
+        ("bash", {"command": "black --check src"}, "black --check"),
+        ("bash", {"command": "make -n"}, "make -n"),
         ("bash", {"command": "ls -la src"}, "ls"),
         ("bash", {"command": "rm -rf build"}, ""),
         ("bash", {"command": "rm notes.txt"}, ""),

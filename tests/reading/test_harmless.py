@@ -30,6 +30,11 @@ def covers(rule: str, command: str) -> bool:
         ("git diff --stat HEAD^ -U3", "git diff"),
         ("git commit -am 'Say: it works'", "git commit"),
         ("git diff -U 3 x", "git diff"),
+        ("git diff -M --stat HEAD -- src --output=x", "git diff"),
+        ("git --no-pager log -p -n 3", "git --no-pager log"),
+        ("git add -- -x", "git add"),
+        ("mypy -p core --python-version 3.11", "mypy"),
+        ("cargo check --message-format short", "cargo check"),
         ("git log --pretty oneline --pretty=short -S x", "git log"),
         ("git shortlog -sn --no-merges HEAD", "git shortlog"),
         ("git branch -av", "git branch"),
@@ -83,7 +88,14 @@ def test_a_rule_covers_its_own_words_and_what_is_harmless_behind_them(
         ("git log --ext-diff", "git log"),
         ("git grep -O x", "git grep"),
         ("git grep --open x", "git grep"),
-        ("git log -- x", "git log"),
+        ("git log -p -- --output=x -- @y", "git log"),
+        ("git log --author -- --output=x", "git log"),
+        ("git -- log", "git"),
+        ("git --no-pager log --output=x", "git --no-pager log"),
+        ("git --no-pager p -a", "git --no-pager p"),
+        ("git log -p", "git --no-pager log"),
+        ("git commit -- x", "git commit"),
+        ("pytest -- x", "pytest"),
         ("flyctl apps destroy x", "flyctl apps"),
         ("unheardof --all", "unheardof"),
         ("./build.sh --fast", "./build.sh"),
@@ -208,6 +220,31 @@ def test_a_star_of_its_own_lets_follow_whatever_starts_no_other_program(
     command: str, rule: str, *, covered: bool
 ) -> None:
     assert covers(rule, command) is covered
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("black --check src", "black --check"),
+        ("black -q src --diff", "black -q src --diff"),
+        ("black src", "black"),
+        ("isort -c src", "isort -c"),
+        ("ruff format --check src", "ruff format --check"),
+        ("ruff check --no-fix -q src", "ruff check --no-fix"),
+        ("make -kn", "make -kn"),
+        ("make -n build", "make -n build"),
+        ("make -k", "make"),
+        ("git add -nv src", "git add -nv"),
+        ("pytest --co -q tests", "pytest --co"),
+        ("tsc --noEmit --pretty", "tsc --noEmit"),
+        ("cargo test --no-run -q", "cargo test --no-run"),
+    ],
+)
+def test_what_only_checks_is_allowed_by_words_that_say_so(command: str, named: str) -> None:
+    """A yes to it is none to changing what it looked at."""
+    words = tuple(command.split())
+    assert " ".join(words[: words_to_name(words, no_more=True) or 0]) == named
+    assert covers(named, command)
 
 
 WORDS = st.lists(
