@@ -370,7 +370,14 @@ def test_a_wake_from_where_somebody_went_back_to_counts_as_well() -> None:
     )
     asked = WakeRequested(delay_seconds=9, reason="look", note="the build")
     due = WakeDue(reason="look", note="the build")
-    log = [SessionStatusRunning(), asked, PLAIN, page, Rewound(behind=2), due]
+    log: list[Known] = [
+        SessionStatusRunning(),
+        asked,
+        PLAIN,
+        page,
+        Rewound(behind=2),
+        due,
+    ]
     assert folded(*log, InputTaken(event_ids=("e6",))).tainted_by
 
 
