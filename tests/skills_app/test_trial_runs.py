@@ -6,7 +6,6 @@ import asyncio
 import errno
 import json
 import os
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -210,7 +209,7 @@ def test_what_is_not_declared_is_told_first_seen_first_and_the_rest_is_counted()
     assert ([each.name for each in kept], more) == (["ls", "zap"], 0)
 
 
-def _refuse(_place: Path) -> None:
+def _refuse(*_place: object, **_more: object) -> None:
     raise OSError(errno.EBUSY, "something is mounted there")
 
 
@@ -221,7 +220,7 @@ def test_folders_that_killed_runs_left_are_removed_and_no_others(tmp_path, monke
         os.utime(tmp_path / name, (time.time() - seconds, time.time() - seconds))
     (tmp_path / "agentsite-trial-link").symlink_to(tmp_path / "x")
     with monkeypatch.context() as held:
-        held.setattr(shutil, "rmtree", _refuse)
+        held.setattr(os, "rmdir", _refuse)
         assert clear_away() == 0
     assert clear_away() == 1
     assert {each.name for each in tmp_path.iterdir()} == {
