@@ -33,7 +33,7 @@ ENTRY_LIMIT = 100_000
 """Characters of one message that are searched; PostgreSQL's tsvector takes no more than 1 MB."""
 SNIPPET_BEFORE = 50
 SNIPPET_LENGTH = 180
-_AT_ONCE = 4_000
+_AT_ONCE = 1_500
 """Characters that are looked through before another thread has a turn."""
 _LONGEST_FIND = 5 * QUERY_LIMIT
 """Characters: between the words of a phrase may stand four signs."""

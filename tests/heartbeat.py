@@ -42,6 +42,26 @@ async def longest_stall(run: Callable[[], Awaitable[Any]], *, tries: int = 3) ->
     return min(found)
 
 
+async def is_bearable(stall: float, *, times: int = 1) -> bool:
+    """Whether the loop stood still for no longer than `times` MOST_SECONDS; on a machine where two threads
+    that merely count hold it up for longer, no longer than half as much again as these do: which thread gets
+    the interpreter next is a draw there as well."""
+    if stall <= times * MOST_SECONDS:
+        return True
+    drawn = [await _one(_two_that_count) for _try in range(3)]
+    return stall <= 1.5 * times * max(drawn)
+
+
+async def _two_that_count() -> None:
+    await asyncio.gather(asyncio.to_thread(_count), asyncio.to_thread(_count))
+
+
+def _count() -> None:
+    ends = time.perf_counter() + 0.4
+    while time.perf_counter() < ends:
+        pass
+
+
 def _ready_without_a_processor() -> float:
     """Seconds that this thread could have worked, had the machine had a processor for it."""
     if sys.platform != "linux":
