@@ -53,7 +53,6 @@ from reading.programs import (
     SETTING,
     SHELLING,
     SPARED_BELOW,
-    STANDARD_FOLDERS,
     STARTING,
     STARTING_SUBCOMMANDS,
     STARTING_WORDS,
@@ -61,6 +60,7 @@ from reading.programs import (
     WRAPPED,
     WRAPPERS,
     WRITING,
+    installed_name,
 )
 
 FAR = 64
@@ -407,7 +407,7 @@ def _is_meant(command: Simple, prefix: Sequence[str], meant_by: MeantBy, *, move
     if head is None or "=" in head:
         return Match.MAYBE
     same = basename(head) == basename(prefix[0])
-    name = _known(head)
+    name = installed_name(head)
     if name in WRAPPERS:
         return Match.MAYBE
     if same and rest[: len(prefix) - 1] == list(prefix[1:]):
@@ -472,12 +472,6 @@ def _leaves_out(words: Sequence[Word], wanted: Sequence[str]) -> bool:
     named = sum(not (word or "").startswith("-") for word in words)
     few = named < sum(not word.startswith("-") for word in wanted)
     return few or any((word or "").startswith("-") for word in words[:1])
-
-
-def _known(head: str) -> str:
-    """The program's name; as it stands where it lies in a folder that anybody may fill."""
-    folder, slash, name = head.rpartition("/")
-    return name if folder in STANDARD_FOLDERS or not slash else head
 
 
 def _begins_any(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reading.digits import is_digits
-from reading.programs import STANDARD_FOLDERS
+from reading.programs import installed_name
 
 Operands = Literal["free", "one", "own"]
 """Words that are no options. *free*: any may follow; *one*: one in all, since a second is a file that it
@@ -63,8 +63,7 @@ def words_to_name(words: Sequence[str], *, no_more: bool = False) -> int | None:
 def _spelt(beginning: Sequence[str]) -> tuple[str, ...]:
     """A program that lies where programs are installed by its name alone, and without one that only
     runs it."""
-    folder, _slash, name = beginning[0].rpartition("/")
-    spelt = (name if folder in STANDARD_FOLDERS else beginning[0], *beginning[1:])
+    spelt = (installed_name(beginning[0]), *beginning[1:])
     if spelt[:2] == ("git", "--no-pager"):
         return ("git", *spelt[2:])
     for handing in HANDING_ON:

@@ -18,6 +18,13 @@ def _words(text: str) -> frozenset[str]:
 STANDARD_FOLDERS = _words("/bin /usr/bin /sbin /usr/sbin /usr/local/bin")
 """Where programs are installed that nobody else's stand in for."""
 
+
+def installed_name(head: str) -> str:
+    """The program's name; as it stands where it lies in a folder that anybody may fill."""
+    folder, slash, name = head.rpartition("/")
+    return name if folder in STANDARD_FOLDERS or not slash else head
+
+
 WRAPPERS = _words(
     ". - ash at bash batch builtin busybox bwrap cgexec chpst chroot chronic chrt command coproc "
     "crontab csh daemonize dash dbus-run-session direnv doas dumb-init elvish entr env eval exec "
