@@ -100,7 +100,8 @@ def _to_html(text: str, first_heading: int) -> SafeString:
 def _pieces(text: str, first_heading: int) -> Sequence[Piece]:
     if len(text) <= HERE:
         return pieces_of(text, first_heading)
-    answer = _reading.ask(text, str(first_heading), {"text": text, "first_heading": first_heading})
+    given = {"text": text, "first_heading": first_heading, "language": get_language()}
+    answer = _reading.ask(text, str(first_heading), given)
     if answer is None:
         raise _NotNow(plain(text))
     if "pieces" not in answer:

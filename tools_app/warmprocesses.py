@@ -4,6 +4,7 @@ would cost more than the work. How one is confined is `tools_app.isolation`'s.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Hashable, Iterator, Mapping
@@ -14,6 +15,8 @@ from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from tools_app.isolation import IsolatedProcess, IsolationFailed
+
+logger = logging.getLogger(__name__)
 
 WAITING = 3
 """Threads that wait for one person's turn; a further one is turned away, so that it serves others."""
@@ -62,8 +65,10 @@ class WarmProcesses:
             process = self._taken()
             try:
                 reply = process.ask(request, seconds=self._seconds)
-            except BaseException:
+            except BaseException as problem:
                 process.__exit__(None, None, None)
+                if isinstance(problem, IsolationFailed):
+                    logger.warning("A process of %s died at a request of it.", self._script)
                 raise
             with self._lock:
                 self._idle.append(process)

@@ -31,7 +31,6 @@ HOSTILE = {
     ),
 }
 LARGE = {
-    "depth": "flowchart TD\n" + "subgraph x\n" * 400 + "a-->b\n" + "end\n" * 400,
     "edges": "flowchart TD\n" + "".join(f"a{i}-->a{j}\n" for i in range(40) for j in range(i)),
     "brackets": "flowchart TD\nA" + "[" * 9_000,
     "length": FLOW + "%%" + "x" * diagrams.LONGEST,

@@ -7,11 +7,12 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from django.utils.translation import override
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rendering.cleaning import LINK_SCHEMES, clean
-from rendering.markdown import LONGEST, to_html
+from rendering.markdown import HERE, LONGEST, to_html
 from rendering.markdownpieces import DEEPEST
 
 LOADING = {"src", "srcset", "poster", "background", "data", "xlink:href", "action", "formaction"}
@@ -128,6 +129,36 @@ def test_no_text_at_all_raises_or_smuggles(text: str) -> None:
 
 def test_raw_html_is_shown_as_text() -> None:
     assert "&lt;b&gt;" in to_html("<b>not bold</b>")
+
+
+# --- long texts -----------------------------------------------------------------------------------
+
+EVERYTHING = """# A title
+
+**Bold** and `code`, [a page](https://example.org/), ![a chart](https://example.org/chart.png)
+
+- [x] read
+- [ ] written
+
+| a | b |
+|---|--:|
+| 1 | $x^2$ |
+
+```python
+print("done")
+```
+
+"""
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ar"])
+def test_a_long_text_is_drawn_as_a_short_one_is(language: str) -> None:
+    times = HERE // len(EVERYTHING) + 1
+    with override(language):
+        once = to_html(EVERYTHING)
+        assert "<h4>" in once
+        assert ("Image:" in once) is (language == "en")
+        assert to_html(EVERYTHING * times).split() == (once * times).split()
 
 
 # --- hostile sizes --------------------------------------------------------------------------------

@@ -119,6 +119,16 @@ def test_a_warm_process_stays_and_is_replaced_when_it_was_late_or_died(script, m
     assert gone(last)
 
 
+def test_the_operator_reads_which_warm_process_died(script, caplog):
+    name = script(ECHO)
+    warm = WarmProcesses(name, most=1, seconds=PATIENCE)
+    with pytest.raises(IsolationFailed):
+        warm.ask({"die": True})
+    warm.close()
+    (line,) = caplog.messages
+    assert str(name) in line
+
+
 def test_no_more_warm_processes_run_than_were_said_and_each_request_has_its_turn(script):
     warm = WarmProcesses(script(ECHO), most=2, seconds=PATIENCE)
     with ThreadPoolExecutor(8) as threads:
