@@ -20,6 +20,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.intervalsets import IntervalSet
 from xdist.remote import Producer
 
+from jobs.engine import engine
 from jobs.garbage import collect_seldom
 from tests import prepared
 from tests.cast import acme, alice, bob, client_of, elsewhere, mallory, staff
@@ -99,6 +100,26 @@ def nothing_cached() -> None:
     """What a process cached of a row would be believed of another test's, which has the same number."""
     if isinstance(caches["default"], LocMemCache):
         caches["default"].clear()
+
+
+@pytest.fixture(autouse=True)
+def still_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever a test started has ended before its database goes away; and what it did not start, such
+    as the recurring jobs of a server that another test imported, before it begins. A process that
+    ended, such as the command line's, left an engine that takes nothing more."""
+    _stop_engine()
+    monkeypatch.setattr(engine, "_draining", False)
+    yield
+    _stop_engine()
+
+
+def _stop_engine() -> None:
+    tools = engine._tool_threads
+    engine.stop()
+    if tools is not None:
+        # What still works there writes into the tables of whichever test comes next.
+        for thread in list(tools._threads):
+            thread.join(10)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,9 @@ from urllib.parse import urlsplit
 MOST_SECONDS = 0.05
 """The longest an event loop may stand still, whatever anybody has sent."""
 
+COUNTED, COUNTED_SECONDS = 200_000, 0.005
+"""How far a thread counts, and how long that takes it where MOST_SECONDS is to hold."""
+
 
 def seconds_of_work(run: Callable[[], Any], *, tries: int = 3) -> float:
     """Seconds for which this process worked while `run` ran, without those in which others had the
@@ -43,13 +46,14 @@ async def longest_stall(run: Callable[[], Awaitable[Any]], *, tries: int = 3) ->
 
 
 async def is_bearable(stall: float, *, times: int = 1) -> bool:
-    """Whether the loop stood still for no longer than `times` MOST_SECONDS; on a machine where two threads
-    that merely count hold it up for longer, no longer than half as much again as these do: which thread gets
-    the interpreter next is a draw there as well."""
+    """Whether the loop stood still for no longer than `times` MOST_SECONDS. On a slow machine that is longer;
+    and where two threads that merely count hold it up for longer, half as much again as these do: which
+    thread gets the interpreter next is a draw there as well."""
     if stall <= times * MOST_SECONDS:
         return True
     drawn = [await _one(_two_that_count) for _try in range(3)]
-    return stall <= 1.5 * times * max(drawn)
+    slower = min(_counted() for _try in range(3)) / COUNTED_SECONDS
+    return stall <= times * max(slower * MOST_SECONDS, 1.5 * max(drawn))
 
 
 async def _two_that_count() -> None:
@@ -60,6 +64,13 @@ def _count() -> None:
     ends = time.perf_counter() + 0.4
     while time.perf_counter() < ends:
         pass
+
+
+def _counted() -> float:
+    began = time.thread_time()
+    for _number in range(COUNTED):
+        pass
+    return time.thread_time() - began
 
 
 def _ready_without_a_processor() -> float:

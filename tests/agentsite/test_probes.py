@@ -33,12 +33,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def still_engine() -> Iterator[None]:
-    yield
-    engine.stop()
-
-
-@pytest.fixture(autouse=True)
 def untried(monkeypatch, settings) -> None:
     """No trial of commands and no look at sandboxes of a test before counts."""
     settings.AGENTSITE_METRICS_TOKEN = TOKEN

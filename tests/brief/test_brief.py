@@ -38,12 +38,11 @@ from tests.schedules.conftest import (
     make_agent,
     make_order,
     scripted,
-    still_engine,
 )
 from webhooks.actions.endpoints import create_endpoint
 from webhooks.models import WebhookDelivery
 
-__all__ = ["agent", "draft", "environment", "make_agent", "make_order", "scripted", "still_engine"]
+__all__ = ["agent", "draft", "environment", "make_agent", "make_order", "scripted"]
 
 NOW = datetime(2028, 5, 2, 6, 0, tzinfo=UTC)
 """Eight o'clock in Berlin."""

@@ -48,7 +48,6 @@ from tests.schedules.conftest import (
     make_agent,
     make_order,
     scripted,
-    still_engine,
 )
 from webhooks.actions.endpoints import create_endpoint
 from webhooks.models import WebhookDelivery
@@ -56,7 +55,6 @@ from webhooks.models import WebhookDelivery
 from .test_brief import NOW, YESTERDAY, mailing, ran
 
 __all__ = ["agent", "draft", "environment", "mailing", "make_agent", "make_order", "scripted"]
-__all__ += ["still_engine"]
 
 Writer = Callable[..., Scripted]
 Writing = Brief.Writing

@@ -13,9 +13,9 @@ from agents.models import Agent
 from evals.actions.releases import require_suite
 from evals.models import Evaluation, Suite
 from harness.agentconfig import AgentConfig
-from tests.conversations.conftest import environment, still_engine
+from tests.conversations.conftest import environment
 
-__all__ = ["environment", "still_engine"]
+__all__ = ["environment"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

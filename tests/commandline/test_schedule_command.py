@@ -21,7 +21,6 @@ from tests.schedules.conftest import (
     make_agent,
     make_order,
     scripted,
-    still_engine,
 )
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "make_agent",
     "make_order",
     "scripted",
-    "still_engine",
 ]
 
 

@@ -14,10 +14,10 @@ from conversations.models import Run
 from pipelines.actions.definitions import save_pipeline
 from pipelines.models import Pipeline
 from providers.scripted import registered, reply
-from tests.conversations.conftest import environment, make_agent, still_engine, until
+from tests.conversations.conftest import environment, make_agent, until
 from tests.pipelines.conftest import QUESTION, spec_of, step, worker
 
-__all__ = ["QUESTION", "environment", "make_agent", "step", "still_engine", "worker"]
+__all__ = ["QUESTION", "environment", "make_agent", "step", "worker"]
 
 Line = Callable[..., Pipeline]
 Compare = Callable[..., Comparison]
@@ -25,7 +25,7 @@ JUDGE = {"judge_provider": "scripted", "judge_model": "judge"}
 
 
 @pytest.fixture(autouse=True)
-def with_what_works(environment, still_engine):
+def with_what_works(environment):
     """Every test here has somewhere to work, and ends with nothing under way."""
 
 

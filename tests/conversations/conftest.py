@@ -30,17 +30,6 @@ MakeAgent = Callable[..., Agent]
 Converse = Callable[..., tuple[Conversation, Scripted]]
 
 
-@pytest.fixture(autouse=True)
-def still_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever a test started has ended before its database goes away; and what it did not start, such
-    as the recurring jobs of a server that another test imported, before it begins. A process that
-    ended, such as the command line's, left an engine that takes nothing more."""
-    engine.stop()
-    monkeypatch.setattr(engine, "_draining", False)
-    yield
-    engine.stop()
-
-
 @pytest.fixture
 def environment(db) -> Environment:
     return Environment.objects.create(name="Own workspace")

@@ -16,9 +16,9 @@ from decay.models import GRACE, DecayRule, Step
 from memory.actions.memories import create_memory
 from memory.actions.remembering import own_store
 from memory.models import Kind, Memory, MemoryStore
-from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.conversations.conftest import converse, environment, make_agent
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]
 
 Old = Callable[..., Memory]
 InForce = Callable[..., DecayRule]

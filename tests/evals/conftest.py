@@ -14,16 +14,16 @@ from evals.actions.suites import create_suite, save_case
 from evals.checks.spec import CaseSpec
 from evals.models import Evaluation, Suite
 from harness.agentconfig import AgentConfig
-from tests.conversations.conftest import environment, make_agent, still_engine, until
+from tests.conversations.conftest import environment, make_agent, until
 from tests.sandbox.conftest import needs_bubblewrap
 
-__all__ = ["environment", "make_agent", "needs_bubblewrap", "still_engine"]
+__all__ = ["environment", "make_agent", "needs_bubblewrap"]
 
 Try = Callable[..., Evaluation]
 
 
 @pytest.fixture(autouse=True)
-def with_what_is_tried(environment, still_engine):
+def with_what_is_tried(environment):
     """Every test here has somewhere to work, and ends with nothing under way."""
 
 

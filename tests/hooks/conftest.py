@@ -12,9 +12,9 @@ from conversations.models import Conversation
 from hooks import installed
 from hooks.actions.hooks import save_hook
 from hooks.models import Hook
-from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.conversations.conftest import converse, environment, make_agent
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]
 
 Install = Callable[..., None]
 MakeHook = Callable[..., Hook]

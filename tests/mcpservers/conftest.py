@@ -10,11 +10,11 @@ import pytest
 from accounts.models import Organisation, User
 from mcpservers.actions.servers import add_server
 from mcpservers.models import McpServer
-from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.conversations.conftest import converse, environment, make_agent
 from tests.standins.authorisation import AuthorisationServer
 from tests.standins.mcp_server import Remote, door_of, door_of_guard, served
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from harness.events import AgentToolUse, EndTurn, RequiresAction, SessionStatusI
 from harness.history import Entry
 from harness.rules import AskTerms
 from notices.models import Device
-from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.conversations.conftest import converse, environment, make_agent
 from tests.notices.pushservice import PushService
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]
 
 SITE = "https://agents.example.org"
 

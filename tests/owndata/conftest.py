@@ -1,5 +1,5 @@
 """What tests of a person's own data begin with."""
 
-from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.conversations.conftest import converse, environment, make_agent
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]

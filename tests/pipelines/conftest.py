@@ -17,9 +17,9 @@ from pipelines.graph.spec import PipelineSpec
 from pipelines.models import PipelineRun, PipelineVersion
 from pipelines.shipped import example_pipelines
 from spending.models import ModelPrice
-from tests.conversations.conftest import environment, make_agent, still_engine, until
+from tests.conversations.conftest import environment, make_agent, until
 
-__all__ = ["environment", "make_agent", "still_engine"]
+__all__ = ["environment", "make_agent"]
 
 Start = Callable[..., PipelineRun]
 EXAMPLE = "reviewed-answer"
@@ -27,7 +27,7 @@ QUESTION = "How high are two towers?"
 
 
 @pytest.fixture(autouse=True)
-def with_what_works(environment, still_engine):
+def with_what_works(environment):
     """Every test here has somewhere to work, and ends with nothing under way."""
 
 

@@ -110,7 +110,7 @@ def test_an_orchestrator_that_never_answers_is_stopped_by_its_bound(start):
 
 
 def test_words_of_strangers_mark_whoever_is_told_them_and_what_is_taken_out_goes_everywhere(
-    start, alice, still_engine
+    start, alice
 ):
     run = ended(
         start(

@@ -7,9 +7,9 @@ import pytest
 from prompts.actions.prompts import create_prompt
 from prompts.filling import Variable
 from prompts.models import Prompt
-from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.conversations.conftest import converse, environment, make_agent
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]
 
 TEXT = "Answer {{person}} of {{organisation}} in a {{tone}} tone. Leave {{braces}} alone."
 

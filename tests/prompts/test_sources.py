@@ -79,7 +79,7 @@ def use(label: str = "production") -> PromptUse:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_fetched_text_waits_as_a_version_until_it_is_allowed(
-    alice, acme, source, elsewhere_at, converse, make_agent, still_engine
+    alice, acme, source, elsewhere_at, converse, make_agent
 ):
     ask_source(actor=alice, source=source)
 

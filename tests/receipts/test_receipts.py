@@ -35,10 +35,10 @@ from receipts.verifying import (
     verify,
     verify_files,
 )
-from tests.conversations.conftest import converse, environment, make_agent, rested, still_engine
+from tests.conversations.conftest import converse, environment, make_agent, rested
 from tests.properties import examples
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]
 
 
 # --- of a real run --------------------------------------------------------------------------------

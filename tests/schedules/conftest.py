@@ -21,9 +21,9 @@ from providers.scripted import Script, registered
 from schedules.actions.orders import create_order
 from schedules.drafts import Draft
 from schedules.models import StandingOrder
-from tests.conversations.conftest import MakeAgent, environment, make_agent, still_engine
+from tests.conversations.conftest import MakeAgent, environment, make_agent
 
-__all__ = ["environment", "make_agent", "still_engine"]
+__all__ = ["environment", "make_agent"]
 
 MONDAY = datetime(2028, 5, 1, 6, 0, tzinfo=UTC)
 """When the tests' orders are made, unless a test says otherwise."""

@@ -10,10 +10,10 @@ from accounts.models import Organisation, User
 from skills_app.actions.releases import ask_for_release, decide_release
 from skills_app.actions.skills import create_skill
 from skills_app.models import SkillVersion
-from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.conversations.conftest import converse, environment, make_agent
 from tests.sandbox.conftest import needs_bubblewrap
 
-__all__ = ["converse", "environment", "make_agent", "needs_bubblewrap", "still_engine"]
+__all__ = ["converse", "environment", "make_agent", "needs_bubblewrap"]
 
 Files = dict[str, bytes]
 

@@ -1,5 +1,5 @@
 """The conversations that tests of steering files begin with (`tests.conversations.conftest`)."""
 
-from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.conversations.conftest import converse, environment, make_agent
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]

@@ -22,12 +22,11 @@ from tests.conversations.conftest import (
     environment,
     make_agent,
     rested,
-    still_engine,
     until,
 )
 from tools_app.workspace import Workspace, workspace_for
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]
 
 Lead = Callable[..., Conversation]
 

@@ -29,7 +29,7 @@ BOOKKEEPING = re.compile(r"(SAVEPOINT|RELEASE|BEGIN|COMMIT|INSERT|UPDATE)")
 
 
 def test_the_start_of_one_asks_the_database_little_and_hardly_anything_twice(
-    alice: User, converse: Converse, still_engine: None
+    alice: User, converse: Converse
 ) -> None:
     conversation, _ = converse([reply("Done.")], features={"teams": True})
     post_message(actor=alice, conversation=conversation, text="Begin.")

@@ -9,10 +9,10 @@ from agents.models import Environment
 from conversations.models import Conversation
 from teams_app.boards import board_of, stored
 from teams_app.models import Board
-from tests.conversations.conftest import MakeAgent, converse, environment, make_agent, still_engine
+from tests.conversations.conftest import MakeAgent, converse, environment, make_agent
 from tests.conversations.scenes import begin
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]
 
 
 @pytest.fixture

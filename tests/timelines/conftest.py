@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.conversations.conftest import converse, environment, make_agent
 from tests.standins.collector import Collector
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]
 
 
 @pytest.fixture

@@ -36,12 +36,11 @@ from tests.schedules.conftest import (
     make_agent,
     make_order,
     scripted,
-    still_engine,
 )
 from timers.listing import Timer, timers_of
 from tools_app.builtin.wakes import MAX_DELAY, continue_later
 
-__all__ = ["agent", "draft", "environment", "make_agent", "make_order", "scripted", "still_engine"]
+__all__ = ["agent", "draft", "environment", "make_agent", "make_order", "scripted"]
 
 NINE = datetime(2028, 5, 1, 9, 0, tzinfo=UTC)
 

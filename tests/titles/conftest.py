@@ -10,9 +10,9 @@ import pytest
 
 from harness.ids import new_id
 from providers.scripted import Scripted, registered
-from tests.conversations.conftest import converse, environment, make_agent, still_engine
+from tests.conversations.conftest import converse, environment, make_agent
 
-__all__ = ["converse", "environment", "make_agent", "still_engine"]
+__all__ = ["converse", "environment", "make_agent"]
 
 Naming = Callable[..., Scripted]
 

@@ -169,7 +169,7 @@ def test_who_reads_a_session_reads_and_follows_its_threads_until_the_share_ends(
 
 
 def test_who_reads_a_session_is_not_told_what_somebodys_private_agent_is_told(
-    alice, bob, acme, environment, still_engine, make_agent
+    alice, bob, acme, environment, make_agent
 ):
     """As nowhere else; the owner reads it back."""
     mine = make_own_agent(

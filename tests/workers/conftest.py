@@ -11,11 +11,11 @@ from accounts.models import User
 from agents.models import Environment
 from conversations.actions.messages import post_message
 from conversations.models import Conversation
-from tests.conversations.conftest import Converse, converse, make_agent, rested, still_engine
+from tests.conversations.conftest import Converse, converse, make_agent, rested
 from workers.actions.keys import create_key
 from workers.models import EnvironmentKey
 
-__all__ = ["converse", "make_agent", "still_engine"]
+__all__ = ["converse", "make_agent"]
 
 
 @pytest.fixture

@@ -33,7 +33,6 @@ from tests.conversations.conftest import (  # noqa: F401 - fixtures
     converse,
     environment,
     make_agent,
-    still_engine,
     until,
 )
 from tests.patience import PATIENCE

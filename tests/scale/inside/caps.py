@@ -28,7 +28,6 @@ from tests.conversations.conftest import (  # noqa: F401 - fixtures
     converse,
     environment,
     make_agent,
-    still_engine,
     until,
 )
 from tests.evals.conftest import add_cases, suite  # noqa: F401 - fixtures

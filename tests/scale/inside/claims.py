@@ -22,7 +22,6 @@ from tests.conversations.conftest import (  # noqa: F401 - fixtures
     converse,
     environment,
     make_agent,
-    still_engine,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -47,7 +47,6 @@ from tests.conversations.conftest import (  # noqa: F401 - fixtures
     environment,
     make_agent,
     still,
-    still_engine,
     until,
 )
 from tests.evals.conftest import add_cases, spec, suite  # noqa: F401 - fixtures
@@ -405,7 +404,6 @@ def test_a_look_at_schedules_waits_for_no_run_that_another_one_is_at(
 def test_what_came_of_a_delivery_and_who_has_it_sent_again_do_not_deadlock(
     alice: User,
     acme: Organisation,
-    still_engine: None,  # noqa: F811
 ):
     now = timezone.now()
     endpoint = WebhookEndpoint.objects.create(

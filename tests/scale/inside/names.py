@@ -25,7 +25,6 @@ from skills_app.models import Skill, SkillSource
 from tests.conversations.conftest import (  # noqa: F401 - fixtures
     environment,
     make_agent,
-    still_engine,
     until,
 )
 from tests.patience import PATIENCE
