@@ -144,6 +144,27 @@ class Branches:
                 found[behind] = Siblings(tuple(choices), on_path[0])
         return found
 
+    def begun(self) -> dict[int, list[tuple[int, int]]]:
+        """By the number of an event the stretches of the branches that begin behind it."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for place, (seq, behind) in enumerate(self.rewinds):
+            found.setdefault(behind, []).append((seq, self._end_of(place)))
+        return found
+
+    def left(self) -> dict[int, list[tuple[int, int]]]:
+        """By the number of an event of the present path the stretches that go on behind it and are none of
+        it. What begins behind these is told by `begun`."""
+        path = self.path()
+        found = {
+            place: [each for each in stretches if each[0] not in path]
+            for place, stretches in self.begun().items()
+            if place in path
+        }
+        for _first, last in path.stretches[:-1]:
+            end = self._end_of(self._branch_of(last))
+            found.setdefault(last, []).extend([(last + 1, end)] if last < end else [])
+        return found
+
     def tip(self, seq: int) -> int:
         """Where the newest dialogue that leads through event `seq` ends."""
         for place in range(len(self.rewinds) - 1, -2, -1):

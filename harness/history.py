@@ -6,14 +6,15 @@ pure: the same entries give the same answers, whoever appended them. Storing is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 from harness.agentconfig import Features
-from harness.branches import on_path
+from harness.branches import branches_in, on_path
 from harness.content import foreign_kind
 from harness.estimates import BYTES_PER_TOKEN, CHARACTERS_PER_TOKEN
 from harness.events import (
@@ -457,6 +458,10 @@ class History:
         if isinstance(entry.event, Rewound):
             self._choose_path(self._log or [*self.entries, entry])
             return
+        self.take(entry)
+
+    def take(self, entry: Entry) -> None:
+        """The same of one that counts wherever it leads back to."""
         self.entries.append(entry)
         self._fold(entry)
         self._last = entry
@@ -470,21 +475,54 @@ class History:
         left = ((entry.seq, strangers_in(entry)) for entry in log if entry.uid not in here)
         first = next((each for each in left if each[1]), (0, ""))
         self._left_beside, self.tainted_beside = first
+        branches, stored = branches_in(log), [entry for entry in log if entry.seq]
+        begun, stretches = branches.begun(), branches.left()
         for entry in path:
-            self.entries.append(entry)
-            self._fold(entry)
-            self._last = entry
+            self.take(entry)
+            if self.ever_tainted_by and entry.seq in stretches:
+                self._heed_what_was_left(stored, stretches[entry.seq], begun)
         spent = (entry.event for entry in log if isinstance(entry.event, SpanModelRequestEnd))
         self.usage = sum((Usage(**each.model_usage.model_dump()) for each in spent), Usage())
 
+    def _heed_what_was_left(
+        self,
+        log: Sequence[Entry],
+        stretches: Iterable[tuple[int, int]],
+        begun: Mapping[int, Sequence[tuple[int, int]]],
+    ) -> None:
+        """Strangers' words that stand before this place may have led to calls on branches that go on behind
+        it and were left, as long as no person had spoken there."""
+        left = [(self, stretch) for stretch in stretches]
+        while left:
+            before, (first, last) = left.pop()
+            if self.tainted_beside and self._left_beside <= first:
+                continue
+            there = before.copied()
+            there.tainted_beside = ""
+            begins = bisect_left(log, first, key=_number)
+            for entry in log[begins : bisect_right(log, last, key=_number)]:
+                there.take(entry)
+                if isinstance(entry.event, ToolUse) and there.tainted_by:
+                    if not self.tainted_beside or entry.seq < self._left_beside:
+                        self._left_beside, self.tainted_beside = entry.seq, there.tainted_by
+                    break
+                if entry.seq in begun:
+                    here = there.copied()
+                    left += [(here, each) for each in begun[entry.seq]]
+
     def followed_by(self, entries: Iterable[Entry], *, at: float) -> History:
         """What this would be with `entries` stored behind it at that time; itself it stays as it is."""
+        ahead = self.copied()
+        for entry in entries:
+            ahead.add(replace(entry, at=at))
+        return ahead
+
+    def copied(self) -> History:
+        """Another one that stands where this does."""
         ahead = copy(self)
         for name, value in vars(self).items():
             if isinstance(value, list | dict | set | Turn):
                 setattr(ahead, name, copy(value))
-        for entry in entries:
-            ahead.add(replace(entry, at=at))
         return ahead
 
     def _fold(self, entry: Entry) -> None:
@@ -927,6 +965,10 @@ def _terms_of(use: ToolUse) -> AskTerms | None:
 
 def _sent_along(input_: Entry) -> FrontEnd | None:
     return input_.event.front_end if isinstance(input_.event, UserMessage) else None
+
+
+def _number(entry: Entry) -> int:
+    return entry.seq
 
 
 def left_behind(source: str) -> str:

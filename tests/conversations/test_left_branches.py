@@ -126,6 +126,49 @@ def test_a_list_of_what_was_made_on_a_left_branch_counts_as_what_was_read_there(
     assert asked[: len(why)] == why if page else asked == ""
 
 
+@pytest.mark.parametrize(
+    ("make", "look"),
+    [
+        (command, "check_background"),
+        (subagent, "subagents"),
+        (teammate, "list_teammates"),
+        (draft, "shared_files"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("page", "why"), [(True, "Untrusted content (peek, on a branch that was left)"), (False, "")]
+)
+def test_what_was_made_on_a_left_branch_counts_as_what_was_read_before_it_and_nobody_spoke_since(
+    alice: User,
+    converse: Converse,
+    make: Callable[[Conversation, str], None],
+    look: str,
+    page: bool,
+    why: str,
+) -> None:
+    """The page stands where the conversation goes on, and what was made of it does not."""
+    conversation, _ = converse(
+        [
+            *[reply(call("peek") if page else call("list_files")), reply("Read.")],
+            *[reply(call("list_files")), reply("Made.")],
+            *then_send(call(look)),
+        ],
+        features={"teams": True},
+    )
+    assert turn(alice, conversation) == ""
+    place = conversation.events.filter(type="agent.message").get()
+    say_to_agent(conversation.pk, "Go on.")
+    rested(conversation, 2)
+    make(conversation, results(conversation)[1].tool_use_id)
+    still()
+    rewind(actor=alice, conversation=conversation, event_uid=place.uid, files=False)
+
+    asked = turn(alice, conversation, 3)
+
+    assert WORDS in str(results(conversation)[2].content)
+    assert asked[: len(why)] == why if page else asked == ""
+
+
 @pytest.mark.parametrize("changed", [False, True], ids=["made", "changed"])
 @pytest.mark.parametrize(
     ("page", "why"), [(True, "Untrusted content (a tool, on a branch that was left)"), (False, "")]

@@ -339,6 +339,58 @@ def test_a_wake_that_was_asked_for_on_a_branch_that_was_left_brings_what_was_rea
     assert here.tainted_by == ("" if spoken else "a page")
 
 
+def begun_after_a_page(*left: Known) -> list[Known]:
+    """A page was read and answered, and a wake began `left` (from e9 on) before somebody went back to where
+    the page stands and thanked for it."""
+    page = AgentToolResult(
+        tool_use_id="e2", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+    log: list[Known] = [
+        *[SessionStatusRunning(), PLAIN, page, SpanModelRequestStart()],
+        SpanModelRequestEnd(model_request_start_id="e4", model_usage=ModelUsage(), end="end_turn"),
+        SessionStatusIdle(stop_reason=EndTurn()),
+        *[WakeDue(reason="go on"), InputTaken(event_ids=("e7",)), *left],
+        *[Rewound(behind=6), UserMessage(content=(Text(text="Thanks."),))],
+    ]
+    return [*log, InputTaken(event_ids=(f"e{len(log)}",))]
+
+
+@pytest.mark.parametrize(
+    ("left", "source"),
+    [
+        ((PLAIN,), "a page, on a branch that was left"),
+        ((PLAIN, Rewound(behind=9), PLAIN), "a page, on a branch that was left"),
+        (
+            (SessionStatusIdle(stop_reason=EndTurn()), Rewound(behind=9), PLAIN),
+            "a page, on a branch",
+        ),
+        # A person spoke there before anything was made.
+        (
+            (
+                *[SessionStatusIdle(stop_reason=EndTurn()), Rewound(behind=6)],
+                *[UserMessage(content=(Text(text="Thanks."),)), InputTaken(event_ids=("e11",))],
+                PLAIN,
+            ),
+            "",
+        ),
+        ((SessionStatusIdle(stop_reason=EndTurn()),), ""),
+    ],
+)
+def test_what_was_made_on_a_branch_that_was_left_may_come_of_what_was_read_before_it(
+    left: tuple[Known, ...], source: str
+) -> None:
+    """The person who spoke where somebody went back to has not seen it."""
+    log = [*begun_after_a_page(*left), WakeDue(reason="send", note="the keys")]
+    assert folded(*log[:-1]).tainted_by == ""
+    assert bool(folded(*log[:-1]).tainted_beside) is bool(source)
+    brought = folded(*log, InputTaken(event_ids=(f"e{len(log)}",))).tainted_by
+    assert brought.startswith(source) if source else brought == ""
+    grown = folded(*log[:6])
+    for number, event in enumerate(log[6:], 7):
+        grown.add(Entry(f"e{number}", event, number))
+    assert grown.tainted_beside == folded(*log).tainted_beside
+
+
 def test_a_subagent_that_was_asked_again_on_a_branch_that_was_left_brings_what_was_read_there() -> (
     None
 ):
