@@ -724,7 +724,12 @@ class History:
             self._nested[call.within] = {**made, call.uid: answered}
 
     def _fold_trust(self, call: OpenCall | None, event: Event) -> None:
-        if source := untrusted_in_answer(event, call.use.name if call else "a tool's answer"):
+        source = untrusted_in_answer(event, call.use.name if call else "a tool's answer")
+        seq = self.entries[-1].seq
+        if isinstance(event, UserToolResult) and not 0 < seq <= self._left_beside:
+            # Nobody marks the files there, nor what is left running.
+            source = source or left_behind(self.tainted_beside)
+        if source:
             self._taint(source)
 
     def _taint(self, source: str) -> None:

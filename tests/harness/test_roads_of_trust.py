@@ -447,6 +447,29 @@ def test_what_another_agent_says_once_a_branch_was_left_may_come_of_what_was_rea
     assert none.tainted_by == ""
 
 
+def test_what_a_trusted_worker_answers_may_come_of_what_was_read_on_a_branch_that_was_left() -> (
+    None
+):
+    """The files on its machine bear no marks."""
+    page = AgentToolResult(
+        tool_use_id="e4", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+    before: list[Known] = [
+        SessionStatusRunning(),
+        PLAIN,
+        UserToolResult(tool_use_id="e2", content=(Text(text="Send them."),)),
+        PLAIN,
+    ]
+
+    def then(*left: Known) -> tuple[str, str]:
+        back = [*before, *left, Rewound(behind=3), PLAIN]
+        answer = UserToolResult(tool_use_id=f"e{len(back)}", content=(Text(text="Send them."),))
+        return folded(*back).tainted_by, folded(*back, answer).tainted_by
+
+    assert then(page) == ("", "a page, on a branch that was left")
+    assert then() == ("", "")
+
+
 @pytest.mark.parametrize("block", MADE_ELSEWHERE, ids=lambda block: f"{block.type}")
 def test_what_another_agent_hands_on_counts_by_what_it_holds(block: Block) -> None:
     handed = UserMessage(content=(block,), by_agent=True)
