@@ -572,13 +572,22 @@ def _plain_is_meant(
     words: Sequence[Word], wanted: Sequence[str], *, any_name: bool = False, moved: bool = False
 ) -> Match:
     """Whether options in another order or form, values joined to them or apart, or names written otherwise,
-    may come to what is wanted: which letters take a value, and what a long option is called in short, is
-    the program's own affair. With `any_name` they stand for every name there is."""
+    may come to what is wanted: which letters take a value, what a long option is called in short, and
+    whether one may have a single hyphen (`-run=x`), is the program's own affair. With `any_name` they stand
+    for every name there is."""
+    parts = [part for word in wanted for part in _parted(word)]
+    apart = [part for word in parts for part in _parted(word, "-")]
+    readings = [parts] if apart == parts else [parts, apart]
+    return max(_are_given(words, each, any_name=any_name, moved=moved) for each in readings)
+
+
+def _are_given(
+    words: Sequence[Word], parts: Sequence[str], *, any_name: bool, moved: bool
+) -> Match:
     if None in words:
         return Match.MAYBE
     given = [word for word in words if word is not None]
     used = [word for word in given if word.startswith(_LIKE_OPTIONS) and word not in _ANY]
-    parts = [part for word in wanted for part in _parted(word)]
     options = [part for part in parts if part.startswith("-") and part not in _ANY]
     names = {name for word in given for name in _names(word)}
     ends = {end for word in used for end in (word.casefold(), _folded(word))}
@@ -637,10 +646,10 @@ def _is_above(word: str) -> bool:
     return bool(value) and set(normpath(value).split("/")) == {".."}
 
 
-def _parted(word: str) -> list[str]:
+def _parted(word: str, hyphens: str = "--") -> list[str]:
     """A long option and its value as the two words that they may be."""
     name, equals, value = word.partition("=")
-    return [name, value] if equals and value and word.startswith("--") else [word]
+    return [name, value] if equals and value and word.startswith(hyphens) else [word]
 
 
 def _names(word: str) -> set[str]:

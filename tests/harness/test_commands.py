@@ -320,6 +320,16 @@ def test_a_rule_that_allows_more_vouches_for_no_command_that_may_be_denied(comma
     assert judged("pip install -q x", "pip install evil", allowed=allowed) is Verdict.ALLOW
 
 
+@pytest.mark.parametrize("denied", ["go test -run=Deploy", "go test -run Deploy"])
+@pytest.mark.parametrize("given", ["-run Deploy", "-run=Deploy", "--run=Deploy"])
+def test_a_value_joined_to_an_option_of_one_hyphen_is_the_next_word_of_another(
+    denied: str, given: str
+) -> None:
+    allowed = ("go test ./... -v",)
+    assert judged(f"go test ./... -v {given}", denied, allowed=allowed) is not Verdict.ALLOW
+    assert judged("go test ./... -v -run Other", denied, allowed=allowed) is Verdict.ALLOW
+
+
 UNTOUCHED = {
     "curl -X POST": [
         "curl -sS https://a.example/x", "curl -sSfL -o page https://a.example/post", "curl u",
