@@ -40,13 +40,14 @@ class Harmless:
     ends: bool = False
     """Whether `--` may stand before operands."""
     less: frozenset[str] = frozenset()
-    """Flags by which it only checks or shows what it would do without them."""
+    """Flags by which it only checks or shows what it would do without them, or reaches less far."""
 
 
 def words_to_name(words: Sequence[str], *, no_more: bool = False) -> int | None:
     """How many of a command's words a rule has to name, so that all behind them are harmless; None where
     more than its beginning is not known here. With `no_more`, so that it allows no more than such a command
-    does either: an option that has it only check or show (`black --check`) is among them."""
+    does either: an option that has it only check or show (`black --check`), or reach less far
+    (`cargo build --offline`), is among them."""
     for count in range(1, min(len(words), _LONGEST) + 1):
         known = KNOWN.get(_spelt(words[:count]))
         if known is not None:
@@ -229,7 +230,7 @@ _CARGO = _known(
     takes="jp",
     valued="--bin --color --example --exclude --features --jobs --message-format --package --test",
     operands="own",
-    less="--no-run",
+    less="--frozen --locked --no-run --offline",
 )
 _GO = _known(
     flags="-v -race -short -cover -failfast -json -benchmem",
@@ -474,7 +475,7 @@ _SUBCOMMANDS: Mapping[str, Harmless] = {
         "nqv",
         "--diff --no-cache --no-fix --preview --quiet --show-files --statistics --verbose",
         valued="--exclude --extend-select --ignore --line-length --output-format --select --target-version",
-        less="--diff --no-fix",
+        less="--diff --no-fix --show-files",
     ),
     "ruff format": _known(
         "nqv",

@@ -238,6 +238,10 @@ def test_a_star_of_its_own_lets_follow_whatever_starts_no_other_program(
         ("pytest --co -q tests", "pytest --co"),
         ("tsc --noEmit --pretty", "tsc --noEmit"),
         ("cargo test --no-run -q", "cargo test --no-run"),
+        ("cargo build --locked -r", "cargo build --locked"),
+        ("cargo test -q --offline", "cargo test -q --offline"),
+        ("cargo check --frozen", "cargo check --frozen"),
+        ("ruff check --show-files src", "ruff check --show-files"),
     ],
 )
 def test_what_only_checks_is_allowed_by_words_that_say_so(command: str, named: str) -> None:
