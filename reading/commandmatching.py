@@ -23,6 +23,7 @@ from reading.programs import (
     CONTAINED,
     FETCHED,
     FOLDER_UNSAID,
+    GIT_ALL,
     GIT_BY_SETTINGS,
     GIT_CHANGING,
     GIT_EVERYTHING,
@@ -541,6 +542,8 @@ def _git_is_meant(
         return Match.MAYBE
     given, moved = (*after, *targets), moved or "-C" in before
     everything = command not in GIT_LISTING and _names_many(command, after)
+    if everything:
+        arguments = [word for word in arguments if word not in GIT_ALL.get(command, _NONE)]
     return _plain_is_meant(given, arguments, any_name=everything, moved=moved)
 
 

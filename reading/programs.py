@@ -592,6 +592,9 @@ GIT_REACHING = frozenset({"clone", "fetch", "ls-remote", "pull", "push", "remote
 GIT_PATHS = frozenset({"add", "checkout", "clean", "ls-files", "restore", "rm"})
 """Those that take names of files, a folder for all that is in it, and options for a folder."""
 
+GIT_ALL: Mapping[str, frozenset[str]] = {"add": _words("-A --all --no-ignore-removal")}
+"""Options of theirs for whatever there is, for which a folder or a pattern may do as well."""
+
 GIT_FORMS: Mapping[str, frozenset[str]] = {"cat-file": frozenset({"blob", "tree", "commit", "tag"})}
 """Subcommands that show the same of a name by several options, and by words in place of them."""
 

@@ -245,6 +245,10 @@ DRESSED = {
     "git checkout .": ["git checkout ':/'", "git checkout '*'", "git checkout HEAD -- '*'"],
     "git restore .": ["git restore ':/'", "git restore '*'", "git restore :"],
     "git add .": ["git add ':/'", "git add -A"],
+    "git add -A": [
+        "git add .", "git add ':/'", "git add ./x/..", "git add '*'", "git -C x add .", "git add -u",
+    ],
+    "git add --all src": ["git add .", "git add ':(top)src'"],
     "git add .env": [
         "git add '.en?'", "git add --pathspec-from-file=x", "git add .", "git add -A", "git add --all",
         "git add ./x/..", "git -C x add .",
@@ -357,6 +361,7 @@ UNTOUCHED = {
     "cat /etc/passwd": ["cat notes.txt", "cat <x >y", "cat /etc/passwd.d/x", "ls -l /etc/passwd"],
     "rm -rf /": ["rm -rf build", "rm -r a/b", "rm -f /x", "cd web && rm -rf dist", "rm -rf ../dist"],
     "git rm secret.txt": ["git rm x", "git rm -r src", "git rm ./x/../y", "git log '*.txt'"],
+    "git add -A": ["git add src", "git add -v x.py"],
     "git add .env": ["git add src", "git add -v x.py", "git commit -m 'Why?'", "git diff --stat"],
     "git log main": ["git log -p x", "git log --oneline -n5", "git branch --all"],
     "ls -l": ["cd src && ls", "cd src && ls x"],
