@@ -39,6 +39,7 @@ from reading.programs import (
     GIT_STARTING_BELOW,
     GIT_TWINS,
     GIT_UNSAID,
+    GIT_VERIFYING,
     INTERPRETERS,
     JOINING,
     MACHINES,
@@ -282,6 +283,8 @@ def _git_starts_no_other(words: Sequence[str], named: int) -> bool:
     unnamed = after[max(named - 1 - place, 1) :]
     below = GIT_STARTING_BELOW.get(after[0], ())
     if _names_a_program(after[0], unnamed) or _begins_any(below, unnamed):
+        return False
+    if any(piece in word for word in unnamed for piece in GIT_VERIFYING):
         return False
     return not _changes_what_is_shown(after[0], after[1 : len(after) - len(unnamed)], unnamed)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reading.digits import is_digits
-from reading.programs import installed_name
+from reading.programs import GIT_VERIFYING, installed_name
 
 Operands = Literal["free", "one", "own"]
 """Words that are no options. *free*: any may follow; *one*: one in all, since a second is a file that it
@@ -41,6 +41,8 @@ class Harmless:
     """Whether `--` may stand before operands."""
     less: frozenset[str] = frozenset()
     """Flags by which it only checks or shows what it would do without them, or reaches less far."""
+    starting: tuple[str, ...] = ()
+    """Pieces of a value by which it starts another program."""
 
 
 def words_to_name(words: Sequence[str], *, no_more: bool = False) -> int | None:
@@ -81,6 +83,8 @@ def _does_less(known: Harmless, word: str) -> bool:
 
 def _words_to_name(known: Harmless, words: Sequence[str], begins: int) -> int | None:
     operands, needed, place, ended = 0, begins, begins, False
+    if any(piece in word for word in words[begins:] for piece in known.starting):
+        return None
     while place < len(words):
         word = words[place]
         if word == "--" and known.ends and not ended:
@@ -162,6 +166,7 @@ def _known(
     joined: bool = True,
     ends: bool = False,
     less: str = "",
+    starting: tuple[str, ...] = (),
 ) -> Harmless:
     """`letters` and `takes` are options of one letter, with and without a value."""
     return Harmless(
@@ -174,6 +179,7 @@ def _known(
         joined,
         ends,
         frozenset(less.split()),
+        starting,
     )
 
 
@@ -211,6 +217,7 @@ _GIT_LOG = _known(
     numbered="UMC",
     numbers=True,
     ends=True,
+    starting=GIT_VERIFYING,
 )
 _PYTEST = _known(
     "qvsxl",

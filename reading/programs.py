@@ -551,6 +551,11 @@ GIT_STARTING_BELOW: Mapping[str, tuple[str, ...]] = {
 }
 """Words behind a subcommand by which it starts something, or writes a file: their beginnings."""
 
+GIT_VERIFYING = (
+    *("%G", "%+G", "%-G", "% G", "%(signature", "--show-signature", "--verify-signatures"),
+)
+"""Pieces of words by which git starts what verifies a signature, which writes and may reach the network."""
+
 GIT_CHANGING: Mapping[str, tuple[str, ...]] = {
     "apply": ("--ap", "--build"),
     "branch": (
