@@ -305,7 +305,7 @@ _PROGRAMS: Mapping[str, Harmless] = {
     "echo": _known("eEn"),
     "eslint": _known(flags="--no-color --quiet", valued="--ext --max-warnings", rows=False),
     "expand": _known("i", "--initial", takes="t", valued="--tabs"),
-    "file": _known("bhikLNpr", "--brief --mime --mime-encoding --mime-type", takes="F"),
+    "file": _known("bhikLNr", "--brief --mime --mime-encoding --mime-type", takes="F"),
     "find": _known(
         "HLP",
         "-a -and -daystart -depth -empty -executable -false -follow -ls -mount -nogroup -not -nouser -o "

@@ -308,9 +308,10 @@ INSTALLED = [
 ]
 
 
-def held(folder: Path) -> dict[str, bytes]:
+def held(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """What stands in the files, and since when."""
     return {
-        str(path.relative_to(folder)): path.read_bytes()
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != "index"
     }
