@@ -21,7 +21,7 @@ from harness.errors import AgentError, Invalid
 from jobs.engine import engine
 from jobs.hostreports import report, reports
 from sandbox.choice import choose
-from sandbox.contract import Mount, Mounts
+from sandbox.contract import KilledBy, Mount, Mounts, Result
 from sandbox.policy import Policy, read_policy
 from tools_app import sandboxes
 from tools_app.reach import check_reach
@@ -59,15 +59,16 @@ def last_trial() -> Trial | None:
 
 
 async def try_a_command() -> Trial:
-    """With the first environment of this server: once in this process, and again where that has another
-    policy or sandbox by now. Says it in the log and where pages of other processes find it."""
+    """With the first environment of this server: until one works, and again where that has another policy
+    or sandbox by now. Says in the log what is new, and all where pages of other processes find it."""
     global _last, _terms_of_last
     terms = await engine.in_database(_terms)
-    if _last is None or terms != _terms_of_last:
+    if _last is None or not _last.works or terms != _terms_of_last:
         backend, policy = terms
+        before = _last
         _last = policy if isinstance(policy, Trial) else await _tried(backend, policy)
         _terms_of_last = terms
-        if not _last.works:
+        if not _last.works and _last != before:
             logger.warning(
                 "no command can run on this server: %s Remedy: %s", _last.problem, _last.remedy
             )
@@ -112,12 +113,18 @@ async def _tried(backend: str, policy: Policy) -> Trial:
             await asyncio.to_thread(ground.cleanup)
         if result.ok:
             return Trial()
-        why = result.stderr.text.strip()[-300:] or f"it ended with {result.exit_code}"
+        why = result.stderr.text.strip()[-300:] or _end_of(result)
         return Trial(f"a command that does nothing failed in {chosen.name}: {why}", _remedy(""))
     except AgentError as problem:
         return Trial(str(problem.message), _remedy(str(problem.hint)))
     except OSError as problem:
         return Trial(f"no sandbox could be started: {problem}", _remedy(""))
+
+
+def _end_of(result: Result) -> str:
+    if result.killed_by is KilledBy.TIMEOUT:
+        return f"it did not end within {SECONDS:g} seconds"
+    return f"it ended with {result.exit_code if result.killed_by is None else result.killed_by}"
 
 
 def trial_ground() -> tempfile.TemporaryDirectory[str]:

@@ -89,6 +89,22 @@ async def test_a_policy_that_lets_no_command_run_is_the_problem_until_it_is_corr
     await sandboxes.close_sandboxes()
 
 
+async def test_a_command_that_did_not_end_in_time_is_tried_again_and_said_once(
+    settings, tmp_path, monkeypatch, caplog
+):
+    settings.AGENTSITE_WORKSPACES_DIR = tmp_path / "workspaces"
+    with caplog.at_level(logging.WARNING, "agents.commandtrial"), monkeypatch.context() as busy:
+        busy.setattr(commandtrial, "SECONDS", 0.0)
+        late = await try_a_command()
+        assert await try_a_command() == late
+    assert "did not end within 0 seconds" in late.problem
+    assert [record.name for record in caplog.records] == ["agents.commandtrial"]
+    assert commandtrial.commands_problem() == late
+    assert await try_a_command() == Trial()
+    assert commandtrial.commands_problem() is None
+    await sandboxes.close_sandboxes()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's sandboxes have users of their own")
 async def test_without_bubblewrap_root_s_closed_data_folder_is_found_and_said(
     settings, tmp_path, monkeypatch, caplog
