@@ -139,5 +139,5 @@ def trial_ground() -> tempfile.TemporaryDirectory[str]:
 
 def _remedy(hint: str) -> str:
     if "bubblewrap" in settings.AGENTSITE_SANDBOXES and shutil.which("bwrap") is None:
-        return "apt-get install bubblewrap (or: dnf install bubblewrap), and start the server again"
+        return "apt-get install bubblewrap (or: dnf install bubblewrap)"
     return hint or "see docs/sandbox.md, “When no command runs”"

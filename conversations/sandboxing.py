@@ -255,11 +255,11 @@ def _open_in(held: sandboxes.Sandboxes) -> tuple[str, ...]:
 
 
 async def probe_sandboxes() -> None:
-    """End what killed processes left, and find out what each sandbox promises here, once in this process."""
+    """End what killed processes left, and find out what each sandbox promises here, until there is one."""
     here = sandboxes.sandboxes()
     await here.end_left()
-    if not sandboxes.found():
-        await here.probe()
+    known = sandboxes.found()
+    if await here.probe() != known:
         await report(FOUND, _in_words())
 
 

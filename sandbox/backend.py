@@ -45,6 +45,10 @@ class ShellBackend(ABC, Generic[ShellT]):
                 self._capabilities = await self._probe()
         return self._capabilities
 
+    async def look_again(self) -> Capabilities:
+        found = await self.probe()
+        return found if found.available else await self._probe_anew(found)
+
     async def _probe_anew(self, past: Capabilities) -> Capabilities:
         """For a backend to whom what it found is lost: probe once more, unless another call did since `past`.
         A probe that finds nothing leaves `past`, so the next call to miss it looks again."""

@@ -221,6 +221,9 @@ class SandboxBackend(Protocol):
     async def probe(self) -> Capabilities:
         """What this backend can promise here, found by trying; the finding is kept. Never raises."""
 
+    async def look_again(self) -> Capabilities:
+        """The same, tried anew where nothing was to be had: a service may have been started since."""
+
     async def run(
         self,
         command: Command,

@@ -76,9 +76,9 @@ class Sandboxes:
         return ", ".join(self._backends) or "none"
 
     async def probe(self) -> Mapping[str, Capabilities]:
-        """What each backend promises here, found by trying once in this process."""
+        """What each backend promises here, found by trying in this process until it is to be had."""
         for name, backend in self._backends.items():
-            _found[name] = await backend.probe()
+            _found[name] = await (backend.look_again() if name in _found else backend.probe())
         return found()
 
     async def end_left(self) -> None:

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -15,7 +16,9 @@ from agents import commandtrial
 from agents.commandtrial import Trial, known_trials, try_a_command
 from agents.models import Agent, Environment
 from agentsite.seeding import seed
+from conversations import sandboxing
 from conversations.actions.conversations import create_conversation
+from conversations.sandboxing import known_sandboxes, probe_sandboxes
 from jobs.hostreports import keep
 from tools_app import sandboxes
 
@@ -27,9 +30,9 @@ def untried(monkeypatch) -> Iterator[None]:
     monkeypatch.setattr(commandtrial, "_last", None)
     monkeypatch.setattr(sandboxes, "_found", {})
     monkeypatch.setattr(sandboxes, "_held", None)
-    cache.delete(commandtrial.FOUND)
+    cache.delete_many([commandtrial.FOUND, sandboxing.FOUND])
     yield
-    cache.delete(commandtrial.FOUND)
+    cache.delete_many([commandtrial.FOUND, sandboxing.FOUND])
 
 
 async def test_a_server_with_a_sandbox_runs_its_trial(settings, tmp_path):
@@ -103,6 +106,28 @@ async def test_a_command_that_did_not_end_in_time_is_tried_again_and_said_once(
     assert await try_a_command() == Trial()
     assert commandtrial.commands_problem() is None
     await sandboxes.close_sandboxes()
+
+
+async def test_a_sandbox_that_is_installed_later_is_found_without_a_new_start(
+    settings, tmp_path, monkeypatch
+):
+    settings.AGENTSITE_WORKSPACES_DIR = tmp_path / "workspaces"
+    settings.AGENTSITE_SANDBOXES = ["bubblewrap"]
+    with monkeypatch.context() as before:
+        before.setenv("PATH", str(tmp_path))
+        await probe_sandboxes()
+        assert not (await try_a_command()).works
+        assert not _sandbox_known()["available"]
+    await probe_sandboxes()
+    assert _sandbox_known()["available"]
+    assert await try_a_command() == Trial()
+    await sandboxes.close_sandboxes()
+
+
+def _sandbox_known() -> dict[str, Any]:
+    (host,) = known_sandboxes()
+    (described,) = host["sandboxes"]
+    return dict(described)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's sandboxes have users of their own")
