@@ -6,6 +6,7 @@ import { Attachments } from "./attachments.js";
 import { Composer, newKey } from "./chat/composer.js";
 import { Connection } from "./chat/connection.js";
 import { countDown } from "./chat/countdown.js";
+import { sourceOf } from "./copying.js";
 import { Editing } from "./chat/editing.js";
 import { Mentions } from "./chat/mentions.js";
 import { Reordering } from "./chat/reordering.js";
@@ -480,8 +481,6 @@ const actions = {
   "move-down": (button) => reordering.down(button),
   release: (button) => command({ type: "release" }, button),
   discard: (button) => command({ type: "discard" }, button),
-  copy: (button) => copy(button, sourceOf(button)),
-  "copy-code": (button) => copy(button, codeOf(button)),
 };
 
 function decide(button, allow) {
@@ -553,28 +552,10 @@ function quote(button) {
   composer.quote(lines.join("\n"));
 }
 
-function sourceOf(button) {
-  if (button.dataset.source !== undefined) return button.dataset.source;
-  const unit = button.closest("[data-order]");
-  const holder = unit.querySelector("[data-source]");
-  return holder ? holder.dataset.source || holder.textContent : unit.textContent.trim();
-}
-
-function codeOf(button) {
-  const block = button.closest("figure, .code, .code-block, pre") ?? button.parentElement;
-  return (block.querySelector("code") ?? block.querySelector("pre") ?? block).textContent;
-}
-
-async function copy(button, text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    status.announce(words.say("copied"));
-    button.dataset.copied = "";
-    setTimeout(() => delete button.dataset.copied, 1500);
-  } catch {
-    status.alert(words.say("copyFailed"));
-  }
-}
+document.addEventListener("copied", (event) => {
+  if (event.detail) status.announce(words.say("copied"));
+  else status.alert(words.say("copyFailed"));
+});
 
 document.addEventListener("click", (event) => {
   const control = event.target.closest?.("[data-action]");

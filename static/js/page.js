@@ -1,6 +1,7 @@
 /* Small behaviours of every page that htmx has no attribute for: menus, the sidebar, the dialog,
    notices, the theme, progress of an upload. The chat is chat.js. */
 
+import "./copying.js";
 import "./keys.js";
 import { forget, forgetOthers } from "./private.js";
 

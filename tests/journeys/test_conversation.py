@@ -398,6 +398,22 @@ def test_code_and_whole_answers_can_be_copied(alice: Person, service):
     )
 
 
+def test_code_of_a_file_is_copied_on_a_page_without_a_conversation(alice: Person, service):
+    content = "# Notes\n\n```python\nprint('hello')\n```\n"
+    service.expect(
+        "Write it down", reply(call("write_file", path="notes.md", content=content)), reply("Done.")
+    )
+    uid = alice.begin("Write it down")
+    alice.wait_for_status("idle")
+    alice.page.goto(f"/c/{uid}/files/view/?path=notes.md")
+    alice.page.evaluate("() => navigator.clipboard.writeText('before')")
+    button = alice.page.locator('main [data-action="copy-code"]')
+    button.click()
+    expect(button).to_have_attribute("data-copied", "")
+    read = "() => navigator.clipboard.readText()"
+    assert alice.page.evaluate(read).strip() == "print('hello')"
+
+
 def test_the_finished_answer_is_announced_once_and_tokens_never(alice: Person, service):
     service.expect("Speak up", reply(say("Hear the ", "whole answer."), chunk=3))
     alice.begin()
