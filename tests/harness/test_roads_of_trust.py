@@ -346,11 +346,17 @@ def begun_after_a_page(*left: Known) -> list[Known]:
         tool_use_id="e2", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
     )
     log: list[Known] = [
-        *[SessionStatusRunning(), PLAIN, page, SpanModelRequestStart()],
+        SessionStatusRunning(),
+        PLAIN,
+        page,
+        SpanModelRequestStart(),
         SpanModelRequestEnd(model_request_start_id="e4", model_usage=ModelUsage(), end="end_turn"),
         SessionStatusIdle(stop_reason=EndTurn()),
-        *[WakeDue(reason="go on"), InputTaken(event_ids=("e7",)), *left],
-        *[Rewound(behind=6), UserMessage(content=(Text(text="Thanks."),))],
+        WakeDue(reason="go on"),
+        InputTaken(event_ids=("e7",)),
+        *left,
+        Rewound(behind=6),
+        UserMessage(content=(Text(text="Thanks."),)),
     ]
     return [*log, InputTaken(event_ids=(f"e{len(log)}",))]
 
