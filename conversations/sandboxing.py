@@ -255,7 +255,7 @@ def _open_in(held: sandboxes.Sandboxes) -> tuple[str, ...]:
 
 
 async def probe_sandboxes() -> None:
-    """End what killed processes left, and find out what each sandbox promises here, until there is one."""
+    """End what killed processes left, and find out what each sandbox promises here, until it is to be had."""
     here = sandboxes.sandboxes()
     await here.end_left()
     known = sandboxes.found()

@@ -29,10 +29,7 @@ def test_every_recurring_job_runs_through_and_has_nothing_to_complain_of(
     for job in found:
         setattr(settings, job.every, 60)
     seed()
-    try:
-        with caplog.at_level(logging.WARNING):
-            for job in found:
-                engine.submit(cast("Work", job.function)).result(PATIENCE)
-    finally:
-        engine.stop()
+    with caplog.at_level(logging.WARNING):
+        for job in found:
+            engine.submit(cast("Work", job.function)).result(PATIENCE)
     assert [record.getMessage() for record in caplog.records] == []

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 from itertools import chain
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.architecture.sources import MODULES, ROOT
+
 SHEETS = {path.name: path.read_text() for path in (ROOT / "static/css").glob("*.css")}
 SCRIPTS = {path.name: path.read_text() for path in (ROOT / "static/js").rglob("*.js")}
 OF_LIBRARIES = {"admin.css", "admin.js", "apidocs.css", "apidocs.js"}
 """They mend the pages of libraries."""
 TEMPLATES = "\n".join(path.read_text() for path in sorted((ROOT / "templates").rglob("*.html")))
-CODE = "\n".join(
-    path.read_text()
-    for folder in sorted(ROOT.iterdir())
-    if (folder / "__init__.py").exists() and folder.name not in {"tests", "bench"}
-    for path in sorted(folder.rglob("*.py"))
-)
+CODE = "\n".join((ROOT / path).read_text() for path in MODULES)
 MADE = "\n".join((TEMPLATES, CODE, *SCRIPTS.values()))
 
 CALL = re.compile(

@@ -87,7 +87,7 @@ def draft(conversation: Conversation, _call_uid: str) -> None:
     SharedDraft.objects.create(conversation=conversation, path=WORDS, base=0)
 
 
-@pytest.mark.parametrize(
+each_list = pytest.mark.parametrize(
     ("make", "look"),
     [
         (command, "check_background"),
@@ -96,6 +96,9 @@ def draft(conversation: Conversation, _call_uid: str) -> None:
         (draft, "shared_files"),
     ],
 )
+
+
+@each_list
 @pytest.mark.parametrize(
     ("page", "why"), [(True, "Untrusted content (a tool, on a branch that was left)"), (False, "")]
 )
@@ -126,15 +129,7 @@ def test_a_list_of_what_was_made_on_a_left_branch_counts_as_what_was_read_there(
     assert asked[: len(why)] == why if page else asked == ""
 
 
-@pytest.mark.parametrize(
-    ("make", "look"),
-    [
-        (command, "check_background"),
-        (subagent, "subagents"),
-        (teammate, "list_teammates"),
-        (draft, "shared_files"),
-    ],
-)
+@each_list
 @pytest.mark.parametrize(
     ("page", "why"), [(True, "Untrusted content (peek, on a branch that was left)"), (False, "")]
 )
