@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import Exists, F, OuterRef, Q
-from django.db.models.functions import Greatest
+from django.db.models.functions import Greatest, Left
 from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
 from accounts.models import ApiToken, Membership, Organisation, Role, User
 from agents.models import Agent
+from documents.models import Collection, Document, Passage, PassageVector
 from jobs.prepared import Prepared, PreparedUpdate
 from spending.models import ModelPrice
 
@@ -44,6 +45,15 @@ NAMES = Prepared(
     lambda given: (
         User.objects.filter(memberships__role=given.role).order_by("-username")
     ).values_list("username", "is_active", "date_joined")[:2]
+)
+KEPT = Prepared(
+    lambda given: (
+        PassageVector.objects.filter(model=given.model, passage__number__gte=given.first)
+        .filter(passage__document__updated_at__lt=given.moment)
+        .order_by("pk")
+        .values_list("pk", Left("passage__text", 4), "passage__document__updated_at", "data")
+    ),
+    binary=True,
 )
 
 PROMOTED = PreparedUpdate(
@@ -120,6 +130,31 @@ def test_a_slice_of_values_is_cut_and_converted_as_the_queryset_does_it(team: Or
     assert first is not None
     assert first[:2] == ("alice", True)
     assert not NAMES.exists(role=Role.REVIEWER)
+
+
+def test_values_in_binary_form_are_those_of_the_queryset_and_counted_as_any(
+    team: Organisation, django_assert_num_queries
+):
+    collection = Collection.objects.create(organisation=team, name="Handbooks")
+    document = Document.objects.create(collection=collection, name="tea.md")
+    every = bytes(range(256))
+    for number, text in enumerate(("Tea is green.", "Øl er gult.", "Left out.")):
+        passage = Passage.objects.create(document=document, edition=1, number=number, text=text)
+        PassageVector.objects.create(
+            passage=passage, model="gone" if number == 2 else "m", code=every, data=every[number:]
+        )
+    later = timezone.now() + timedelta(hours=1)
+    with django_assert_num_queries(1):
+        rows = KEPT.all(model="m", first=0, moment=later)
+    assert [(text, at, bytes(data)) for _pk, text, at, data in rows] == [
+        ("Tea ", document.updated_at, every),
+        ("Øl e", document.updated_at, every[1:]),
+    ]
+    assert [row[0] for row in rows] == list(
+        PassageVector.objects.filter(model="m").order_by("pk").values_list("pk", flat=True)
+    )
+    assert [row[1] for row in KEPT.all(model="m", first=1, moment=later)] == ["Øl e"]
+    assert KEPT.all(model="m", first=0, moment=later - timedelta(days=1)) == []
 
 
 @pytest.mark.django_db(transaction=True)
