@@ -43,7 +43,8 @@ _COMPARED = Prepared(
 _VECTORS = Prepared(
     lambda given: (
         _rows(given).filter(vector__model=given.model).order_by().values_list("pk", "vector__data")
-    )
+    ),
+    binary=True,
 )
 _TOLD = Prepared(lambda given: _rows(given).select_related("document__collection"))
 

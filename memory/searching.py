@@ -176,7 +176,8 @@ def _asked(moments: frozenset[str], for_agents: bool) -> _Asked:
                     "valid_until",
                     "updated_at",
                 )
-            )
+            ),
+            binary=True,
         ),
         Prepared(
             lambda given: (
@@ -184,7 +185,8 @@ def _asked(moments: frozenset[str], for_agents: bool) -> _Asked:
                 .filter(vector__model=given.model, vector__sha256=F("sha256"))
                 .order_by()
                 .values_list("pk", "vector__data")
-            )
+            ),
+            binary=True,
         ),
     )
 

@@ -1,8 +1,9 @@
 """Vectors as few bits: on which side of planes a vector lies, so that many can be compared at once.
 
-Of two vectors the share of planes that lie between them is their angle, give or take a few hundredths: enough
-to choose whom to compare exactly (`nearest`), never to say how near somebody is. The planes are the same on
-every machine and for ever, or codes that are kept would mean nothing.
+Of two vectors the share of planes that lie between them is their angle, give or take a few hundredths. How
+far one of them lies from each plane tells more, at a price that only few are worth (`likeness`). Both choose
+whom to compare exactly (`nearest`), and never say how near somebody is. The planes are the same on every
+machine and for ever, or codes that are kept would mean nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +21,22 @@ _SUMMED = 3
 """Words whose bits are counted in one byte: 192 at most."""
 
 
-def code_of(vector: Vectors) -> bytes:
+def heights_of(vector: Vectors) -> Vectors:
+    """How far above each plane it lies, below it less than nothing."""
     numpy = import_module("numpy")  # needed by few installations
     # For something so small the library behind `@` wakes threads and waits for them.
-    sides = numpy.einsum("i,ij->j", vector.astype(numpy.float32), _planes(len(vector))) > 0
-    made: bytes = numpy.packbits(sides).tobytes()
+    return numpy.einsum("i,ij->j", vector.astype(numpy.float32), _planes(len(vector)))
+
+
+def code_at(heights: Vectors) -> bytes:
+    """Of the vector that has these."""
+    numpy = import_module("numpy")  # needed by few installations
+    made: bytes = numpy.packbits(heights > 0).tobytes()
     return made
+
+
+def code_of(vector: Vectors) -> bytes:
+    return code_at(heights_of(vector))
 
 
 def as_words(codes: bytes) -> Vectors:
@@ -45,6 +56,15 @@ def distances(codes: Vectors, asked: Vectors) -> Vectors:
             some += numpy.bitwise_count(codes[word] ^ asked[word])
         found += some
     return found
+
+
+def likeness(codes: Vectors, heights: Vectors) -> Vectors:
+    """How much each of `codes` (`as_words`) is like the vector that has these heights: the same planes count
+    the more, the farther it lies from them. Greater is nearer; nothing else is said by the figure."""
+    numpy = import_module("numpy")  # needed by few installations
+    each = numpy.ascontiguousarray(codes.T).view(numpy.uint8)
+    above = numpy.unpackbits(each, axis=1).astype(numpy.float32)
+    return numpy.einsum("ij,j->i", above, heights)
 
 
 def least(far: Vectors, most: int) -> Vectors:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import QuerySet
@@ -41,6 +41,14 @@ _Row = tuple[int, int, bytes]
 """A vector's own key, that of the row whose it is, and its code."""
 _Place = tuple[str, str, str, str]
 """Database, table, model and audience."""
+
+
+class Nearest(NamedTuple):
+    far: Vectors
+    """Planes that lie between each and the question."""
+    keys: Vectors
+    codes: Vectors
+    """As `codes.as_words` gives them."""
 
 
 class _Block:
@@ -97,22 +105,30 @@ class Audience:
         """Codes for which it has room; one without any takes some as well."""
         return max(SMALLEST, sum(len(block.keys) for block in self._blocks))
 
-    def nearest(self, asked: Vectors, most: int) -> list[Vectors]:
-        """Distances and keys of the nearest."""
+    def nearest(self, asked: Vectors, most: int) -> Nearest | None:
+        """None: there are none."""
         numpy = import_module("numpy")  # needed by few installations
         with self._using:
             self._bring_up()
             blocks = [block for block in self._blocks if block.count]
             if not blocks:
-                return []
+                return None
             far = numpy.concatenate(
                 [distances(block.codes[:, : block.count], asked) for block in blocks]
             )
-            keys = numpy.concatenate([block.keys[: block.count] for block in blocks])
-        if len(far) > most:
-            chosen = least(far, most)
-            far, keys = far[chosen], keys[chosen]
-        return [far, keys]
+            chosen = numpy.sort(least(far, min(most, len(far))))
+            ends = numpy.cumsum([block.count for block in blocks])
+            parts = numpy.split(chosen, chosen.searchsorted(ends[:-1]))
+            places = [
+                part - (end - block.count)
+                for block, end, part in zip(blocks, ends, parts, strict=True)
+            ]
+            found = list(zip(blocks, places, strict=True))
+            return Nearest(
+                far[chosen],
+                numpy.concatenate([block.keys[some] for block, some in found]),
+                numpy.concatenate([block.codes[:, some] for block, some in found], axis=1),
+            )
 
     def drop(self, keys: Collection[int]) -> None:
         """Those of these that have no vector. Asked here and not before, or one that is made and taken in
@@ -194,7 +210,7 @@ class Held:
 
     def nearest(
         self, table: type[Vector], of: str, model: str, audience: str, asked: Vectors, most: int
-    ) -> list[Vectors]:
+    ) -> Nearest | None:
         """See `Audience`."""
         place = _place_of(table, model, audience)
         with self._holding:
@@ -232,7 +248,8 @@ def _newer(table: type[Vector], of: str) -> Prepared[tuple[int, int, bytes]]:
             .filter(model=given.model, audience=given.audience, pk__gte=given.first)
             .order_by("pk")
             .values_list("pk", of, "code")[: BLOCK + TAIL]
-        )
+        ),
+        binary=True,
     )
 
 

@@ -1,8 +1,8 @@
 """How near texts are to a question by their vectors: of rows of a table, or of texts at hand.
 
-All vectors of the question's audiences are compared by their codes (`held`). Whose are nearest by these are
-looked up by the query that is given, which has the permission in it, and compared exactly: only of them
-anybody hears.
+All vectors of the question's audiences are compared by their codes (`held`), those that are nearest by these
+once more by how far the question lies from each plane. Who is nearest by that is looked up by the query that
+is given, which has the permission in it, and compared exactly: only of them anybody hears.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from django.db.models import QuerySet
 from memory.fences import Among
 from memory.retrieval.ranking import Near
 
-from .codes import as_words, code_of
+from .codes import as_words, code_at, code_of, heights_of, likeness
 from .contract import KEPT, WIDTH, Embedder, Scale, Vectors
 from .held import held
 
 if TYPE_CHECKING:
     from memory.models import Vector
 
-LOOKED_UP = 400
+LOOKED_UP = 200
 """Vectors that are compared exactly, beside those of rows that words found."""
+WEIGHED = 4
+"""Times as many are compared once more to find these."""
 BYTES = 1_250_000
 """That they take: of long ones it are fewer."""
-DEEPER = (1, 2, 4)
+DEEPER = (1, 4, 9)
 """Times as many are looked up next, where most of those before may not be seen or are gone."""
 NEAREST = 100
 """So many of them are found."""
@@ -81,26 +83,31 @@ def nearest(
 def _by_codes(
     asked: Vectors, table: type[Vector], of: str, model: str, audiences: Collection[str]
 ) -> Iterator[list[int]]:
-    """Keys of the nearest by their codes, the nearest first and the newest of the same, some at a time."""
+    """Keys of the nearest by their codes, some at a time."""
     numpy = import_module("numpy")  # needed by few installations
     at_once = max(1, min(LOOKED_UP, BYTES // _width(asked)))
-    code = as_words(code_of(asked))[:, 0]
+    heights = heights_of(asked)
+    code = as_words(code_at(heights))[:, 0]
     most = at_once * sum(DEEPER)
-    far, keys = [], []
-    for audience in sorted(audiences):
-        found = held.nearest(table, of, model, audience, code, most)
-        if found:
-            far.append(found[0])
-            keys.append(found[1])
-    if not keys:
+    found = [
+        its
+        for audience in sorted(audiences)
+        if (its := held.nearest(table, of, model, audience, code, most)) is not None
+    ]
+    if not found:
         return
-    all_keys = numpy.concatenate(keys)
-    order = numpy.lexsort((-all_keys, numpy.concatenate(far)))[:most]
-    ordered = all_keys[order].tolist()
+    keys = numpy.concatenate([its.keys for its in found])
+    codes = numpy.concatenate([its.codes for its in found], axis=1)
+    # Of those that are as far the newest come first.
+    left = numpy.lexsort((-keys, numpy.concatenate([its.far for its in found])))[:most]
     for times in DEEPER:
-        some, ordered = ordered[: times * at_once], ordered[times * at_once :]
-        if some:
-            yield some
+        weighed, rest = numpy.split(left, [WEIGHED * times * at_once])
+        if not len(weighed):
+            return
+        order = numpy.argsort(-likeness(codes[:, weighed], heights), kind="stable")
+        some, others = numpy.split(weighed[order], [times * at_once])
+        yield keys[some].tolist()
+        left = numpy.concatenate([others, rest])
 
 
 def _let_go(
@@ -120,7 +127,8 @@ def near_of(embedder: Embedder, scale: Scale, cosines: Mapping[int, float]) -> N
 
 
 def _compared(rows: Sequence[tuple[int, bytes | memoryview]], asked: Vectors) -> dict[int, float]:
-    rows = [row for row in rows if len(row[1]) == _width(asked)]
+    width = _width(asked)
+    rows = [row for row in rows if len(row[1]) == width]
     if not rows:
         return {}
     numpy = import_module("numpy")  # needed by few installations

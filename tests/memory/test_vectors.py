@@ -20,9 +20,18 @@ from memory.actions.remembering import forget_memory, own_store, remember
 from memory.actions.stores import ORGANIZATION, create_store, delete_store
 from memory.embedding import indexing, minilm
 from memory.embedding.chosen import EMBEDDERS, chosen
-from memory.embedding.codes import BITS, as_words, code_of, distances
+from memory.embedding.codes import (
+    BITS,
+    as_words,
+    code_at,
+    code_of,
+    distances,
+    heights_of,
+    least,
+    likeness,
+)
 from memory.embedding.contract import Vectors
-from memory.embedding.held import SMALLEST, Held, held
+from memory.embedding.held import BLOCK, SMALLEST, Held, held
 from memory.embedding.indexing import make_vectors
 from memory.embedding.letters import Letters
 from memory.embedding.nearest import as_stored
@@ -132,7 +141,7 @@ def others(store, count: int, text: str) -> None:
     rows = [
         Memory(
             store=store,
-            path=f"/others/{number}.md",
+            path=f"/{hashlib.sha256(text.encode()).hexdigest()}/{number}.md",
             content=text,
             sha256="1" * 64,
             size=len(text),
@@ -206,13 +215,37 @@ def test_a_process_holds_the_codes_of_those_that_were_asked_last(alice, acme, sh
     kept = Held(most=2 * SMALLEST)
 
     def asked(audience: str) -> int:
-        return sum(map(len, kept.nearest(MemoryVector, "memory", Letters.name, audience, code, 10)))
+        found = kept.nearest(MemoryVector, "memory", Letters.name, audience, code, 10)
+        return 0 if found is None else len(found.keys)
 
-    assert asked(shared.audience) == asked(own.audience) == 20
+    assert asked(shared.audience) == asked(own.audience) == 10
     assert kept.size == 2 * SMALLEST
     for number in range(5):
         assert asked(f"nobody {number}") == 0
     assert kept.size == 2 * SMALLEST
+
+
+def test_the_nearest_of_many_blocks_come_with_their_own_keys_and_codes(alice, shared):
+    """Also where some of a block are gone."""
+    texts = (f"Tea number {number} is greener than {number + 1}." for number in range(4))
+    for text in texts:
+        others(shared, BLOCK // 4 + 3, text)
+    code = as_words(code_of(Letters().embed(["green tea"])[0]))[:, 0]
+    kept, place = Held(), (MemoryVector, "memory", Letters.name, shared.audience)
+    assert kept.nearest(*place, code, 50) is not None
+    gone = list(Memory.objects.order_by("pk").values_list("pk", flat=True))[5:-5:800]
+    Memory.objects.filter(pk__in=gone).delete()
+    kept.drop(MemoryVector, Letters.name, shared.audience, gone)
+    rows = dict(MemoryVector.objects.values_list("memory", "code"))
+    every = distances(as_words(b"".join(map(bytes, rows.values()))), code)
+    for most in (1, BLOCK // 2, len(rows), 2 * BLOCK):
+        found = kept.nearest(*place, code, most)
+        assert found is not None
+        assert len(found.keys) == min(most, len(rows))
+        theirs = as_words(b"".join(bytes(rows[key]) for key in found.keys.tolist()))
+        assert numpy.array_equal(found.codes, theirs)
+        assert numpy.array_equal(found.far, distances(theirs, code))
+        assert sorted(found.far.tolist()) == sorted(every.tolist())[:most]
 
 
 def test_a_row_that_is_said_to_be_gone_is_let_go_of_only_if_it_is(alice, shared):
@@ -220,6 +253,21 @@ def test_a_row_that_is_said_to_be_gone_is_let_go_of_only_if_it_is(alice, shared)
     assert found(alice) == [WAREHOUSE]
     held.drop(MemoryVector, Letters.name, shared.audience, [memory.pk])
     assert found(alice) == [WAREHOUSE]
+
+
+def test_how_far_a_question_lies_from_planes_tells_more_than_on_which_side():
+    drawn = numpy.random.default_rng(7).normal(size=(3_000, 64)).astype(numpy.float32)
+    vectors = drawn / numpy.linalg.norm(drawn, axis=1, keepdims=True)
+    codes = as_words(b"".join(map(code_of, vectors)))
+    by_sides = by_heights = 0
+    for asked in vectors[:20]:
+        best = set(numpy.argsort(-(vectors @ asked))[1:11].tolist())
+        heights = heights_of(asked)
+        far = distances(codes, as_words(code_at(heights))[:, 0])
+        by_sides += len(best & set(least(far, 20).tolist()))
+        like = likeness(codes, heights)
+        by_heights += len(best & set(numpy.argsort(-like)[:20].tolist()))
+    assert by_heights > by_sides + 10
 
 
 def test_a_forked_process_waits_for_no_thread_of_its_parent():
@@ -237,6 +285,9 @@ def test_codes_are_as_far_apart_as_vectors_and_the_same_for_ever():
     assert same == 0
     assert numpy.cos(numpy.pi * near / BITS) == pytest.approx(float(warehouse @ misspelt), abs=0.15)
     assert numpy.cos(numpy.pi * far / BITS) == pytest.approx(float(tea @ misspelt), abs=0.15)
+    heights = heights_of(misspelt)
+    assert code_at(heights) == code_of(misspelt)
+    assert numpy.argsort(-likeness(codes, heights)).tolist() == [2, 1, 0]
     axis = numpy.eye(1, 512)[0]
     assert (
         hashlib.sha256(code_of(axis)).hexdigest()
