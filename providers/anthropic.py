@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -80,11 +80,14 @@ _LOG = logging.getLogger(__name__)
 TRICKLE = 16
 """Deltas that come at once are no trickle if they are more than these: waiting would save nothing."""
 _LULL = Lull()
+_DELTAS = (TextDelta, ThinkingDelta)
 _ADDRESS = "https://api.anthropic.com"
 """Said to the SDK, which would go by a variable of this process otherwise: with anybody's key."""
 _CONNECT_SECONDS = 10.0
 _SHORT = 16_384
-"""Characters of an event that may hold whatever it wants."""
+"""Characters of an event that may hold whatever it wants but nesting."""
+_SHORTEST = 2 * NESTING
+"""Characters of one that cannot be nested deeper than anybody's."""
 _DRAIN_SECONDS = 1.0
 """How long the end of a finished response is awaited, so that its connection can be used again."""
 
@@ -135,8 +138,11 @@ class Anthropic:
                         failure = self._failure_in(event, request)
                         break
                     for piece in reply.pieces(event):
-                        begun = begun or not isinstance(piece, UsageSeen | Unshown)
-                        deltas += isinstance(piece, TextDelta | ThinkingDelta)
+                        if isinstance(piece, _DELTAS):
+                            deltas += 1
+                            begun = True
+                        elif not begun:
+                            begun = not isinstance(piece, UsageSeen | Unshown)
                         yield piece
                     if reply.ended:
                         return
@@ -296,7 +302,8 @@ def _events(data: EventData, chunk: bytes) -> Iterator[Event]:
 
 def _event(text: str) -> Any:
     """Nearly all are short and flat, and quickly read by a reader that knows no bounds."""
-    if len(text) <= _SHORT and text.count("[") + text.count("{") <= NESTING:
+    length = len(text)
+    if length <= _SHORTEST or (length <= _SHORT and text.count("[") + text.count("{") <= NESTING):
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError:
@@ -365,17 +372,17 @@ class _Reply:
         self._used: set[str] = set()
         """Ids of its own calls."""
 
-    def pieces(self, event: Event) -> Iterator[Piece]:
+    def pieces(self, event: Event) -> Iterable[Piece]:
         match event.get("type"):
             case "content_block_delta":
-                yield from self._delta(self._blocks.get(event["index"]), event["delta"])
+                return self._delta(self._blocks.get(event["index"]), event["delta"])
             case "content_block_start":
-                yield from self._start(event["index"], event["content_block"])
+                return self._start(event["index"], event["content_block"])
             case "content_block_stop":
-                yield from self._done(self._blocks.pop(event["index"], None))
+                return self._done(self._blocks.pop(event["index"], None))
             case "message_start":
                 self._count(event["message"].get("usage"))
-                yield UsageSeen(self._usage)
+                return (UsageSeen(self._usage),)
             case "message_delta":
                 delta = event["delta"]
                 self._stop = word(delta.get("stop_reason")) or self._stop
@@ -388,7 +395,7 @@ class _Reply:
             case "message_stop":
                 self.ended = True
                 results, tokens = self._cleared
-                yield ReplyDone(
+                done = ReplyDone(
                     self._end(),
                     self._usage + (self._compaction or Usage()),
                     self._stop,
@@ -397,6 +404,8 @@ class _Reply:
                     cleared_results=results,
                     cleared_tokens=tokens,
                 )
+                return (done,)
+        return ()
 
     def _start(self, index: int, content: Event) -> Iterator[Piece]:
         self._held.block()
@@ -420,36 +429,39 @@ class _Reply:
                 self._held.text(json_of(content).decode())
                 block.content = content
 
-    def _delta(self, block: _Block | None, delta: Event) -> Iterator[Piece]:
+    def _delta(self, block: _Block | None, delta: Event) -> Iterable[Piece]:
         if block is None:
-            return
+            return ()
         match delta["type"]:
             case "text_delta":
-                yield from self._show(block, delta["text"])
+                return self._show(block, delta["text"])
             case "thinking_delta":
-                yield from self._show(block, delta["thinking"])
+                return self._show(block, delta["thinking"])
             case "signature_delta":
                 block.signature.append(self._held.text(delta["signature"]))
             case "compaction_delta" if block.kind == COMPACTION:
-                yield from self._keep(block, delta.get("content") or "")
+                kept = self._keep(block, delta.get("content") or "")
                 if sealed := delta.get("encrypted_content"):
                     block.data = mended(self._held.text(sealed))
+                return kept
             case "input_json_delta":
-                yield from self._keep(block, delta["partial_json"])
+                return self._keep(block, delta["partial_json"])
+        return ()
 
-    def _keep(self, block: _Block, text: str) -> Iterator[Piece]:
+    def _keep(self, block: _Block, text: str) -> Iterable[Piece]:
         block.text.append(self._held.text(text))
-        if text:
-            yield Unshown(len(text))
+        return (Unshown(len(text)),) if text else ()
 
-    def _show(self, block: _Block, text: str) -> Iterator[Piece]:
-        yield from self._shown(block, block.blanker.feed(block.mender.feed(self._held.text(text))))
+    def _show(self, block: _Block, text: str) -> Iterable[Piece]:
+        text = block.mender.feed(self._held.text(text))
+        return self._shown(block, block.blanker.feed(text) if self._tokens else text)
 
-    def _shown(self, block: _Block, text: str) -> Iterator[Piece]:
-        if text:
-            block.text.append(text)
-            delta = TextDelta if block.kind == "text" else ThinkingDelta
-            yield delta(self._next, text)
+    def _shown(self, block: _Block, text: str) -> Iterable[Piece]:
+        if not text:
+            return ()
+        block.text.append(text)
+        delta = TextDelta if block.kind == "text" else ThinkingDelta
+        return (delta(self._next, text),)
 
     def _done(self, block: _Block | None) -> Iterator[Piece]:
         """The block's last piece; blocks of kinds that were not asked for are passed over."""

@@ -34,14 +34,30 @@ class EventData:
         self._in_all += len(chunk)
         if self._in_all > MOST_OF_STREAM:
             raise _too_large("it does not end")
+        if self._holds_whole_events(chunk):
+            for lines in chunk.split(b"\n\n"):
+                data = [_text(line) for line in lines.split(b"\n") if line.startswith(b"data:")]
+                if data:
+                    yield data[0] if len(data) == 1 else "\n".join(data)
+            return
         for line in self._lines(chunk):
             if line.startswith(b"data:"):
-                self._data.append(line[5:].removeprefix(b" ").decode("utf-8", "replace"))
+                self._data.append(_text(line))
             elif not line:
                 self._of_event = 0
                 if self._data:
                     yield "\n".join(self._data)
                     self._data = []
+
+    def _holds_whole_events(self, chunk: bytes) -> bool:
+        """Nearly all do, and are read for a third of what splitting any mixture takes."""
+        return (
+            not self._of_event
+            and not self._after_return
+            and chunk.endswith(b"\n\n")
+            and b"\r" not in chunk
+            and len(chunk) <= MOST_OF_EVENT
+        )
 
     def _lines(self, chunk: bytes) -> Iterator[bytes]:
         if self._after_return and chunk.startswith(b"\n"):
@@ -60,6 +76,10 @@ class EventData:
             if len(bare) != len(line):
                 yield b"".join(self._line)
                 self._line = []
+
+
+def _text(line: bytes) -> str:
+    return line[5:].removeprefix(b" ").decode("utf-8", "replace")
 
 
 def _too_large(why: str) -> BadReply:
