@@ -60,16 +60,20 @@ class _Ticks:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due: deque[tuple[float, Callable[[], None]]] = deque()
         self._armed = False
+        self._window = 0.0
 
     def add(self, send: Callable[[], None]) -> None:
         """Have `send` called within the window from now."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # the engine was stopped and started again
             self._loop, self._due, self._armed = loop, deque(), False
-        at = loop.time() + settings.AGENTSITE_DELTA_MILLISECONDS / 1000
-        self._due.append((at, send))
-        if not self._armed:
+        is_first = not self._armed
+        if is_first:
             self._armed = True
+            self._window = settings.AGENTSITE_DELTA_MILLISECONDS / 1000
+        at = loop.time() + self._window
+        self._due.append((at, send))
+        if is_first:
             loop.call_at(at, self._tick, loop)
 
     async def next(self) -> None:
@@ -82,7 +86,7 @@ class _Ticks:
         if loop is not self._loop:
             return
         due, sent = self._due, 0
-        soon = loop.time() + settings.AGENTSITE_DELTA_MILLISECONDS / 1000 * EARLY
+        soon = loop.time() + self._window * EARLY
         try:
             while due and due[0][0] <= soon and sent < AT_ONCE:
                 _at, send = due.popleft()
