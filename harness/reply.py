@@ -189,7 +189,8 @@ class Reply:
         try:
             async with time:
                 while (piece := await self._next(stream)) is not None:
-                    await self._take(piece)
+                    if (rest := self._take(piece)) is not None:
+                        await rest
         except TimeoutError:
             if not time.expired():
                 raise
@@ -215,32 +216,34 @@ class Reply:
                 f"The provider failed unexpectedly: {type(problem).__name__}: {str(problem)[:500]}"
             ) from problem
 
-    async def _take(self, piece: Piece) -> None:
+    def _take(self, piece: Piece) -> Awaitable[None] | None:
+        """What is left to be awaited. Nearly all pieces need nothing of it, and no coroutine."""
         match piece:
             case TextDelta():
                 self._extend(piece.index, "text", piece.text)
             case ThinkingDelta():
                 self._extend(piece.index, "thinking", piece.text)
+            case Lull():
+                return self.kit.live.stride()
             case TextDone():
-                await self._text_done(piece)
+                return self._text_done(piece)
             case ThinkingDone():
-                await self._thinking_done(piece)
+                return self._thinking_done(piece)
             case ToolCallDone():
-                await self._call_done(piece)
+                return self._call_done(piece)
             case ElsewhereDone():
-                await self._elsewhere_done(piece)
+                return self._elsewhere_done(piece)
             case CompactionDone():
-                await self._compaction_done(piece)
+                return self._compaction_done(piece)
             case UsageSeen():
                 self._seen = piece.usage
             case Unshown():
                 self._unshown += piece.characters
-            case Lull():
-                await self.kit.live.stride()
             case ReplyDone():
                 self._done = piece
             case _:
                 assert_never(piece)
+        return None
 
     def _extend(self, index: int, kind: Literal["text", "thinking"], text: str) -> None:
         if not text:
