@@ -153,14 +153,17 @@ class Branches:
 
     def left(self) -> dict[int, list[tuple[int, int]]]:
         """By the number of an event of the present path the stretches that go on behind it and are none of
-        it. What begins behind these is told by `begun`."""
+        it, by 0 those that begin where the log does. What begins behind these is told by `begun`."""
         path = self.path()
         found = {
             place: [each for each in stretches if each[0] not in path]
             for place, stretches in self.begun().items()
-            if place in path
+            if place in path or place == 0
         }
-        for _first, last in path.stretches[:-1]:
+        lasts = [last for _first, last in path.stretches[:-1]]
+        if path.stretches and path.stretches[0][0] > 1:
+            lasts.insert(0, 0)
+        for last in lasts:
             end = self._end_of(self._branch_of(last))
             found.setdefault(last, []).extend([(last + 1, end)] if last < end else [])
         return found

@@ -477,9 +477,13 @@ class History:
         self._left_beside, self.tainted_beside = first
         branches, stored = branches_in(log), [entry for entry in log if entry.seq]
         begun, stretches = branches.begun(), branches.left()
+        # What says of words before it that they are strangers' may itself stand on a branch that was left.
+        told = any(_tells_of_before(entry.event) for entry in path)
+        if told and 0 in stretches:
+            self._heed_what_was_left(stored, stretches[0], begun)
         for entry in path:
             self.take(entry)
-            if self.ever_tainted_by and entry.seq in stretches:
+            if (told or self.ever_tainted_by) and entry.seq in stretches:
                 self._heed_what_was_left(stored, stretches[entry.seq], begun)
         spent = (entry.event for entry in log if isinstance(entry.event, SpanModelRequestEnd))
         self.usage = sum((Usage(**each.model_usage.model_dump()) for each in spent), Usage())
@@ -966,6 +970,10 @@ def _terms_of(use: ToolUse) -> AskTerms | None:
         return None
     asks = use.evaluated_permission == "ask"
     return use.terms or (AskTerms() if asks else None)
+
+
+def _tells_of_before(event: Event) -> bool:
+    return isinstance(event, AppEvent) and event.tells_of_before() and bool(event.untrusted_by())
 
 
 def _sent_along(input_: Entry) -> FrontEnd | None:

@@ -281,6 +281,40 @@ def test_what_tells_of_words_before_it_holds_where_somebody_went_back_between() 
     assert History(entries).tainted_by == "a page", "nobody has read it there yet"
 
 
+@pytest.mark.parametrize(
+    "copied",
+    [
+        (),
+        (SessionStatusRunning(), PLAIN, SessionStatusIdle(stop_reason=EndTurn())),
+    ],
+    ids=["from the beginning", "behind what was copied"],
+)
+@pytest.mark.parametrize("calls", [True, False], ids=["a call was made", "none was"])
+def test_what_was_made_there_behind_what_tells_of_words_before_it_may_come_of_these(
+    copied: tuple[Known, ...], *, calls: bool
+) -> None:
+    """It counts on every branch, so that it stands on none that was left."""
+    log: list[Known | AppEvent] = [*copied, Brought()]
+
+    def said(*then: Known | AppEvent) -> None:
+        log.append(UserMessage(content=(Text(text="Go on."),)))
+        log.append(InputTaken(event_ids=(f"e{len(log)}",)))
+        start = f"e{len(log) + 1}"
+        log.append(SpanModelRequestStart())
+        log.append(SpanModelRequestEnd(model_request_start_id=start, model_usage=ModelUsage()))
+        log.extend([*then, SessionStatusIdle(stop_reason=EndTurn())])
+
+    asked = WakeRequested(delay_seconds=9, reason="send", note="the keys")
+    said(*((PLAIN, asked) if calls else ()))
+    log.append(Rewound(behind=len(copied)))
+    said()
+    said()
+    assert folded(*log).tainted_by == ""
+    log.append(WakeDue(reason="send", note="the keys"))
+    log.append(InputTaken(event_ids=(f"e{len(log)}",)))
+    assert folded(*log).tainted_by == ("a page, on a branch that was left" if calls else "")
+
+
 @pytest.mark.parametrize("subagent", ["", "conv_1"], ids=["a command", "a subagent"])
 def test_what_was_asked_for_on_a_branch_that_was_left_brings_what_was_read_there_when_it_ends(
     subagent: str,
