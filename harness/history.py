@@ -286,7 +286,7 @@ class History:
         """The same since the conversation began."""
         self.tainted_beside = ""
         """What brought it in on a branch that was left; empty: nothing did."""
-        self._left_beside = 0
+        self.left_beside_at = 0
         """The number of the event that said so."""
         self._tainted_at = 0
         """The place in the log at which the first such content came in."""
@@ -474,17 +474,19 @@ class History:
         here = {entry.uid for entry in path}
         left = ((entry.seq, strangers_in(entry)) for entry in log if entry.uid not in here)
         first = next((each for each in left if each[1]), (0, ""))
-        self._left_beside, self.tainted_beside = first
+        self.left_beside_at, self.tainted_beside = first
         branches, stored = branches_in(log), [entry for entry in log if entry.seq]
         begun, stretches = branches.begun(), branches.left()
-        # What says of words before it that they are strangers' may itself stand on a branch that was left.
-        told = any(_tells_of_before(entry.event) for entry in path)
-        if told and 0 in stretches:
-            self._heed_what_was_left(stored, stretches[0], begun)
+        # Wherever they stand: what counts on every branch stands on one that was left as well, and what a
+        # call was made after may have come from another branch.
+        words = ((entry.seq, strangers_in(entry)) for entry in stored)
+        heard = next((each for each in words if each[1]), (0, ""))
+        if heard[1] and 0 in stretches:
+            self._heed_what_was_left(stored, stretches[0], begun, heard)
         for entry in path:
             self.take(entry)
-            if (told or self.ever_tainted_by) and entry.seq in stretches:
-                self._heed_what_was_left(stored, stretches[entry.seq], begun)
+            if (heard[1] or self.ever_tainted_by) and entry.seq in stretches:
+                self._heed_what_was_left(stored, stretches[entry.seq], begun, heard)
         spent = (entry.event for entry in log if isinstance(entry.event, SpanModelRequestEnd))
         self.usage = sum((Usage(**each.model_usage.model_dump()) for each in spent), Usage())
 
@@ -493,22 +495,25 @@ class History:
         log: Sequence[Entry],
         stretches: Iterable[tuple[int, int]],
         begun: Mapping[int, Sequence[tuple[int, int]]],
+        heard: tuple[int, str],
     ) -> None:
         """Strangers' words that stand before this place may have led to calls on branches that go on behind
-        it and were left, as long as no person had spoken there."""
+        it and were left, as long as no person had spoken there. So may those that came there from another
+        branch, by a wake say: where the first of the log were `heard` before, on whichever, what came counts
+        there as it would have."""
         left = [(self, stretch) for stretch in stretches]
         while left:
             before, (first, last) = left.pop()
-            if self.tainted_beside and self._left_beside <= first:
+            if self.tainted_beside and self.left_beside_at <= first:
                 continue
             there = before.copied()
-            there.tainted_beside = ""
+            there.left_beside_at, there.tainted_beside = heard if heard[0] < first else (0, "")
             begins = bisect_left(log, first, key=_number)
             for entry in log[begins : bisect_right(log, last, key=_number)]:
                 there.take(entry)
                 if isinstance(entry.event, ToolUse) and there.tainted_by:
-                    if not self.tainted_beside or entry.seq < self._left_beside:
-                        self._left_beside, self.tainted_beside = entry.seq, there.tainted_by
+                    if not self.tainted_beside or entry.seq < self.left_beside_at:
+                        self.left_beside_at, self.tainted_beside = entry.seq, there.tainted_by
                     break
                 if entry.seq in begun:
                     here = there.copied()
@@ -730,7 +735,7 @@ class History:
     def _fold_trust(self, call: OpenCall | None, event: Event) -> None:
         source = untrusted_in_answer(event, call.use.name if call else "a tool's answer")
         seq = self.entries[-1].seq
-        if isinstance(event, UserToolResult) and not 0 < seq <= self._left_beside:
+        if isinstance(event, UserToolResult) and not 0 < seq <= self.left_beside_at:
             # Nobody marks the files there, nor what is left running.
             source = source or left_behind(self.tainted_beside)
         if source:
@@ -824,7 +829,7 @@ class History:
                 pass
             case UserMessage(by_agent=True):
                 source = untrusted_in_input(input_)
-                if 0 < input_.seq <= self._left_beside:
+                if 0 < input_.seq <= self.left_beside_at:
                     beside = ""  # said before that was read
             case _:
                 return untrusted_in_input(input_)
@@ -972,10 +977,6 @@ def _terms_of(use: ToolUse) -> AskTerms | None:
     return use.terms or (AskTerms() if asks else None)
 
 
-def _tells_of_before(event: Event) -> bool:
-    return isinstance(event, AppEvent) and event.tells_of_before() and bool(event.untrusted_by())
-
-
 def _sent_along(input_: Entry) -> FrontEnd | None:
     return input_.event.front_end if isinstance(input_.event, UserMessage) else None
 
@@ -986,7 +987,8 @@ def _number(entry: Entry) -> int:
 
 def left_behind(source: str) -> str:
     """The same words of what was read on a branch that was left; empty: nothing was."""
-    return f"{source}, on a branch that was left" if source else ""
+    said = ", on a branch that was left"
+    return f"{source.removesuffix(said)}{said}" if source else ""
 
 
 def untrusted_in_input(input_: Entry) -> str:

@@ -315,6 +315,56 @@ def test_what_was_made_there_behind_what_tells_of_words_before_it_may_come_of_th
     assert folded(*log).tainted_by == ("a page, on a branch that was left" if calls else "")
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["on one branch", "before both"])
+@pytest.mark.parametrize("woken", [True, False], ids=["a wake was due", "none was"])
+def test_what_came_back_from_a_branch_comes_back_to_it_by_what_was_made_of_it_elsewhere(
+    *, shared: bool, woken: bool
+) -> None:
+    """A wake takes a page's words to another branch, and one that is asked for there back to the first."""
+    log: list[Known] = [SessionStatusRunning(), PLAIN]
+    page = AgentToolResult(
+        tool_use_id="e2", content=(Text(text="x"),), untrusted=True, untrusted_by="a page"
+    )
+
+    def said() -> None:
+        log.append(UserMessage(content=(Text(text="Go on."),)))
+        log.append(InputTaken(event_ids=(f"e{len(log)}",)))
+        read()
+
+    def read() -> None:
+        start = f"e{len(log) + 1}"
+        log.append(SpanModelRequestStart())
+        log.append(SpanModelRequestEnd(model_request_start_id=start, model_usage=ModelUsage()))
+
+    def due(note: str) -> None:
+        log.append(WakeDue(reason="send", note=note))
+        log.append(InputTaken(event_ids=(f"e{len(log)}",)))
+
+    place = len(log)
+    log.append(page)
+    if shared:
+        read()
+        log.append(SessionStatusIdle(stop_reason=EndTurn()))
+        place = len(log)
+    else:
+        read()
+    log.extend([PLAIN, WakeRequested(delay_seconds=9, reason="send", note="the keys")])
+    log.append(SessionStatusIdle(stop_reason=EndTurn()))
+    first = len(log)
+    log.append(Rewound(behind=place))
+    said()
+    if woken:
+        due("the keys")
+        read()
+    log.extend([PLAIN, WakeRequested(delay_seconds=9, reason="send", note="them now")])
+    log.append(SessionStatusIdle(stop_reason=EndTurn()))
+    log.append(Rewound(behind=first))
+    said()
+    assert folded(*log).tainted_by == ""
+    due("them now")
+    assert folded(*log).tainted_by == ("a page, on a branch that was left" * woken)
+
+
 @pytest.mark.parametrize("subagent", ["", "conv_1"], ids=["a command", "a subagent"])
 def test_what_was_asked_for_on_a_branch_that_was_left_brings_what_was_read_there_when_it_ends(
     subagent: str,
