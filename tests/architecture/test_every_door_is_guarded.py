@@ -12,6 +12,7 @@ import orjson
 import pytest
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.test import Client
 from django.urls import resolve
 
@@ -112,6 +113,21 @@ def test_no_page_answers_a_stranger(client, world):
         if bad or all(answer.status_code == 405 for answer in answers.values()):
             unguarded.append(f"{route}: {bad or 'neither GET nor POST is taken'}")
     assert not unguarded, "\n".join(unguarded)
+
+
+@pytest.mark.django_db
+def test_no_page_keeps_a_session_for_a_stranger(client, world):
+    """Each would be a row that stays for weeks, as large as what was sent."""
+    keeping = []
+    for route in page_routes():
+        address = route.address(values_for(route, world))
+        for method in METHODS:
+            client.cookies.clear()
+            before = Session.objects.count()
+            ask(client, method, address)
+            if Session.objects.count() != before:
+                keeping.append(f"{route}: {method}")
+    assert not keeping, "\n".join(keeping)
 
 
 @pytest.mark.django_db
