@@ -57,6 +57,15 @@ class Verdict:
     reason: str = ""
 
 
+@dataclass(slots=True)
+class Looking:
+    """What looking for expressions may still take, in all checks of one run together: they are looked for
+    while its rows are held, on SQLite with everybody's."""
+
+    left: int = 500_000_000
+    """Parts of an expression, times characters of a text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     question: str = ""
@@ -82,6 +91,7 @@ class Facts:
     commands: Mapping[int, Ran] = field(default_factory=dict)
     """By the place of their checks."""
     verdicts: Mapping[int, tuple[Verdict, ...]] = field(default_factory=dict)
+    looking: Looking = field(default_factory=Looking, compare=False, repr=False)
 
 
 def facts_of(entries: Iterable[Entry], *, after: int = 0) -> Facts:

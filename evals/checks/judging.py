@@ -18,7 +18,7 @@ from reading.foreignjson import Unreadable, read_json
 from reading.linear import linear, whole_characters
 from reading.pathglobs import fits
 
-from .facts import Call, Facts
+from .facts import Call, Facts, Looking
 from .spec import (
     CallCheck,
     Check,
@@ -62,7 +62,10 @@ def judge(place: int, check: Check, facts: Facts) -> Outcome:
     """What came of the check that stands at `place` among those of its case."""
     name = check.name or name_of(check)
     kind: Callable[[int, Any, Facts], Outcome] = _KINDS[type(check)]
-    made = kind(place, check, facts)
+    try:
+        made = kind(place, check, facts)
+    except _TakesTooLong as problem:
+        made = _held(str(problem))
     return Outcome(name, made.passed, made.why, made.points, made.disagreed)
 
 
@@ -87,11 +90,28 @@ def _held(why: str) -> Outcome:
 
 def _text(_place: int, check: TextCheck, facts: Facts) -> Outcome:
     text = facts.answer if check.of == "answer" else "\n\n".join(facts.said)
-    return _held(missing_in(text, check))
+    return _held(missing_in(text, check, facts.looking))
 
 
-def missing_in(text: str, wanted: Wanted) -> str:
-    """What of `wanted` does not hold for the text, in words; empty: all of it does."""
+class _TakesTooLong(Exception):
+    """The message says what."""
+
+
+def _found(expression: str, text: str, looking: Looking) -> bool:
+    """Whether it is somewhere in the text, which is whole characters. Raises `_TakesTooLong`."""
+    compiled = linear(whole_characters(expression))
+    # At its worst the engine looks at each part of the expression for each character.
+    steps = compiled.programsize * len(text)
+    if steps > looking.left:
+        raise _TakesTooLong(
+            f"“{_short(expression)}” takes too long to look for in {len(text):,} characters"
+        )
+    looking.left -= steps
+    return compiled.search(text) is not None
+
+
+def missing_in(text: str, wanted: Wanted, looking: Looking) -> str:
+    """What of `wanted` does not hold for the text, in words; empty: all of it does. Raises as `_found`."""
     text = whole_characters(text)
     folded = text.casefold() if wanted.ignore_case else text
 
@@ -107,7 +127,7 @@ def missing_in(text: str, wanted: Wanted) -> str:
         if has(phrase):
             return f"it says “{phrase}”"
     for expression in wanted.regex:
-        if linear(whole_characters(expression)).search(text) is None:
+        if not _found(expression, text, looking):
             return f"nothing fits “{expression}” in: {_short(text)}"
     return ""
 
@@ -135,7 +155,7 @@ def json_in(text: str, read: Callable[[str], Any] = read_json) -> Any:
 
 def _call(_place: int, check: CallCheck, facts: Facts) -> Outcome:
     named = [call for call in facts.calls if fits(call.name[:200], check.tool)]
-    fitting = [call for call in named if _fits(check, call)]
+    fitting = [call for call in named if _fits(check, call, facts.looking)]
     most = check.at_most
     if len(fitting) >= check.at_least and (most is None or len(fitting) <= most):
         return _held("")
@@ -147,7 +167,7 @@ def _call(_place: int, check: CallCheck, facts: Facts) -> Outcome:
     )
 
 
-def _fits(check: CallCheck, call: Call) -> bool:
+def _fits(check: CallCheck, call: Call, looking: Looking) -> bool:
     outcomes = {
         "any": True,
         "ok": call.answered and not call.is_error and not call.denied,
@@ -160,10 +180,7 @@ def _fits(check: CallCheck, call: Call) -> bool:
         and _within(check.arguments, call.input)
         and all(
             name in call.input
-            and linear(whole_characters(expression)).search(
-                whole_characters(_written(call.input[name]))
-            )
-            is not None
+            and _found(expression, whole_characters(_written(call.input[name])), looking)
             for name, expression in check.matching.items()
         )
     )
@@ -182,7 +199,7 @@ def _file(_place: int, check: FileCheck, facts: Facts) -> Outcome:
         return _held("" if there == check.exists else "it exists" if there else "there is none")
     if check.sha256 and sha256(content).hexdigest() != check.sha256:
         return _held(f"its SHA-256 is {sha256(content).hexdigest()}")
-    return _held(missing_in(content.decode(errors="replace"), check.text))
+    return _held(missing_in(content.decode(errors="replace"), check.text, facts.looking))
 
 
 def _command(place: int, check: CommandCheck, facts: Facts) -> Outcome:
@@ -193,7 +210,7 @@ def _command(place: int, check: CommandCheck, facts: Facts) -> Outcome:
         return _held(ran.problem)
     if ran.exit_code != check.exit_code:
         return _held(f"it ended with {ran.exit_code}: {_short(ran.output)}")
-    return _held(missing_in(ran.output, check.output))
+    return _held(missing_in(ran.output, check.output, facts.looking))
 
 
 def _cost(_place: int, check: CostCheck, facts: Facts) -> Outcome:

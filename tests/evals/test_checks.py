@@ -204,3 +204,19 @@ def test_a_case_says_the_same_in_whatever_order_it_is_given():
     assert (
         CaseSpec.model_validate(dict(reversed(spec().model_dump(by_alias=True).items()))) == spec()
     )
+
+
+def test_expressions_of_one_run_are_looked_for_within_bounds_all_together():
+    """They are, while the run's rows are held: on SQLite nobody else writes meanwhile."""
+    dear = {"type": "text", "regex": ["(?:a?){1000}b"] * 3}
+    checks = spec(checks=[dear, dear, {"type": "text", "regex": ["ab"]}]).checks
+    facts = Facts(answer="a" * 50_000 + "b")
+    first, second, plain = (judge(place, check, facts) for place, check in enumerate(checks))
+    assert first.passed
+    assert "takes too long to look for in 50,001 characters" in second.why
+    assert plain.passed, "what is left is enough for it"
+
+
+def test_a_plain_expression_is_looked_for_in_a_long_text():
+    answer = "a" * 5_000_000 + " done: 12"
+    assert outcome({"type": "text", "regex": [r"done: \d+"]}, answer=answer).passed
