@@ -162,7 +162,7 @@ def _rows(body: Any, count: int, dimensions: int) -> list[list[float]]:
         row = each.get("embedding") if isinstance(each, dict) else None
         if not isinstance(number, int) or not isinstance(row, list) or not row:
             break
-        if not all(type(value) in {int, float} and math.isfinite(value) for value in row):
+        if not all(map(_is_number, row)):
             break
         found[number] = row
     if set(found) != set(range(count)):
@@ -171,6 +171,14 @@ def _rows(body: Any, count: int, dimensions: int) -> list[list[float]]:
     if len(sizes) != 1 or (dimensions and sizes != {dimensions}):
         raise Unanswered("its vectors are not of the size that was asked for", counted=True)
     return [found[number] for number in range(count)]
+
+
+def _is_number(value: Any) -> bool:
+    """No whole number that is larger than any fraction, either, which nothing can be reckoned with."""
+    try:
+        return type(value) in {int, float} and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _tokens(body: Any) -> int | None:

@@ -226,6 +226,7 @@ def test_another_model_or_size_makes_all_anew(alice, shared, service, settings):
         {"data": [{"embedding": [1.0]}, {"embedding": [1.0, 2.0]}]},
         {"error": "no"},
         [],
+        {"data": [{"index": 0, "embedding": [10**400]}]},
     ],
 )
 def test_an_answer_that_is_none_is_refused(service, answer):
