@@ -67,13 +67,12 @@ class _Ticks:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # the engine was stopped and started again
             self._loop, self._due, self._armed = loop, deque(), False
-        is_first = not self._armed
-        if is_first:
-            self._armed = True
+        if not self._armed:
             self._window = settings.AGENTSITE_DELTA_MILLISECONDS / 1000
         at = loop.time() + self._window
         self._due.append((at, send))
-        if is_first:
+        if not self._armed:
+            self._armed = True
             loop.call_at(at, self._tick, loop)
 
     async def next(self) -> None:

@@ -114,7 +114,7 @@ def _close_to_others(name: str) -> None:
     """Before SQLite makes the file, which it would make as the umask says; its two companions get the
     mode that it has. Once in a process."""
     file = Path(name)
-    if not file.is_absolute() or not file.parent.is_dir():
+    if not file.is_absolute() or not file.parent.is_dir() or file.is_dir():
         return
     for one in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
         if one == file and not one.exists():

@@ -48,6 +48,14 @@ def test_an_older_database_that_others_could_read_is_closed(tmp_path):
     assert modes_of_use(file) == {0o600}
 
 
+def test_a_folder_that_is_named_for_a_database_keeps_its_mode(tmp_path):
+    tmp_path.chmod(0o755)
+    wrapper: Any = DatabaseWrapper({"NAME": str(tmp_path), "OPTIONS": {}})
+    with pytest.raises(sqlite3.OperationalError):
+        wrapper.get_new_connection({"database": str(tmp_path)})
+    assert mode_of(tmp_path) == 0o755
+
+
 def test_an_open_data_directory_is_warned_of_with_its_remedy(settings, tmp_path):
     settings.AGENTSITE_DATA_DIR = tmp_path
     tmp_path.chmod(0o755)
