@@ -260,7 +260,7 @@ class ChatConsumer(FollowingConsumer):
         self._nudged = max(self._nudged, first.last)
         return (ready, first, PlacedSnapshot(snapshot.blocks, after=self._nudged))
 
-    def piece(self, delta: Delta) -> arriving.Piece:
+    def piece(self, delta: Delta) -> Delta:
         return Placed(
             delta.block, delta.kind, delta.offset, delta.text, delta.continues, after=self._nudged
         )

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from live.arriving import Piece, Snapshot
+from live.arriving import Snapshot
+from live.items import Delta
 
 from .incoming import Frame
 
@@ -33,7 +34,7 @@ MAX_PENDING = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Placed(Piece):
+class Placed(Delta):
     after: int = 0
     """The event of the log that it comes behind."""
 
@@ -62,10 +63,10 @@ class Ledger:
         self._sent: dict[str, str] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
 
-    def piece(self, piece: Piece) -> list[Frame]:
+    def piece(self, delta: Delta) -> list[Frame]:
         """The part of a delta that is new; nothing if something before it is missing, which the next
         snapshot or the stored text brings."""
-        return self._grow(piece.block, piece.kind, piece.offset, piece.text)
+        return self._grow(delta.block, delta.kind, delta.offset, delta.text)
 
     def has_begun(self, block: str) -> bool:
         """Whether some of the block was sent, and it has not ended."""

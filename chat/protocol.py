@@ -15,7 +15,8 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from conversations.actions.answering import MOST_TOGETHER, REASON_LIMIT
-from live.arriving import Closed, Piece, Snapshot
+from live.arriving import Closed, Snapshot
+from live.items import Delta
 from wire.socketframes import (
     KEY_CHARACTERS,
     Refused,
@@ -403,7 +404,7 @@ class Pong:
     type: Literal["pong"] = "pong"
 
 
-Outgoing = Error | Accepted | Changed | Snapshot | Piece | Rendered | Closed | Reload | Pong
+Outgoing = Error | Accepted | Changed | Snapshot | Delta | Rendered | Closed | Reload | Pong
 
 
 def encode(frame: Outgoing) -> str:

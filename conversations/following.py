@@ -28,7 +28,7 @@ from harness.errors import Invalid
 from jobs.connections import with_healthy_connections
 from jobs.metrics import SOCKETS_OPEN
 from jobs.shares import Shares
-from live.arriving import Closed, OpenBlock, Piece, Snapshot
+from live.arriving import Closed, OpenBlock, Snapshot
 from live.hub import BlockClosed, Delta, Lagged, Nudge, Subscription, hub
 from live.outbox import Outbox
 from reading.digits import number_of
@@ -255,9 +255,9 @@ class FollowingConsumer(AsyncWebsocketConsumer):
         """What goes out first."""
         return (snapshot, first)
 
-    def piece(self, delta: Delta) -> Piece:
+    def piece(self, delta: Delta) -> Delta:
         """What the outbox is given of a delta."""
-        return Piece(delta.block, delta.kind, delta.offset, delta.text, delta.continues)
+        return delta
 
     async def fresh_snapshot(self) -> Snapshot:
         """What goes out in the place of streaming text that was dropped."""

@@ -20,7 +20,6 @@ from django.conf import settings
 from harness.ports import LiveBlock
 from jobs.engine import engine
 from live.hub import Hub
-from reading.growingtext import GrowingText
 
 from .models import Run
 from .partials import Partial, save_partials
@@ -40,7 +39,7 @@ logger = logging.getLogger(__name__)
 class _Waiting:
     block: LiveBlock
     unsent: list[str] = field(default_factory=list)
-    text: GrowingText = field(default_factory=GrowingText)
+    has_begun: bool = False
     is_due: bool = False
     saved: int = 0
     """Characters that the last checkpoint holds."""
@@ -123,9 +122,8 @@ class LiveText:
 
     def delta(self, block: LiveBlock, text: str) -> None:
         held = self._blocks[block.uid]
-        first = not held.text
-        held.text.append(text)
-        if first:
+        if not held.has_begun:
+            held.has_begun = True
             self._hub.extend(self._uid, block.uid, text)
             return
         held.unsent.append(text)
@@ -164,10 +162,10 @@ class LiveText:
         return [
             (
                 held,
-                Partial(self._conversation_id, self._run.pk, held.block, str(held.text)),
+                Partial(self._conversation_id, self._run.pk, held.block, str(held.block.text)),
             )
             for held in self._blocks.values()
-            if len(held.text) > held.saved
+            if len(held.block.text) > held.saved
         ]
 
     def _send_due(self, held: _Waiting) -> None:
@@ -182,7 +180,7 @@ class LiveText:
 
 
 async def _checkpoint(texts: Collection[LiveText]) -> None:
-    grown = [(held, len(held.text), kept) for text in texts for held, kept in text.grown()]
+    grown = [(held, len(held.block.text), kept) for text in texts for held, kept in text.grown()]
     if not grown:
         return
     await engine.in_database(save_partials, [kept for _held, _length, kept in grown])

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from harness.history import Entry
 from harness.messages import ModelRequest
+from reading.growingtext import GrowingText
 
 
 class Journal(Protocol):
@@ -35,12 +36,13 @@ class Journal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LiveBlock:
-    """A text block that is arriving. Its id is the one its event will have."""
+    """A text block that is arriving, and what came of it. Its id is the one its event will have."""
 
     uid: str
     kind: Literal["text", "thinking"]
     model_request_id: str
     continues: str | None = None
+    text: GrowingText = field(default_factory=GrowingText, compare=False)
 
 
 class Live(Protocol):
@@ -48,7 +50,9 @@ class Live(Protocol):
 
     def begin(self, block: LiveBlock) -> None: ...
 
-    def delta(self, block: LiveBlock, text: str) -> None: ...
+    def delta(self, block: LiveBlock, text: str) -> None:
+        """`text` came, and stands at the end of the block's."""
+        ...
 
     def end(self, block: LiveBlock) -> None: ...
 

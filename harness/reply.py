@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, assert_never
 
 from harness.content import Text
@@ -67,18 +67,11 @@ from harness.messages import (
 )
 from harness.policy import Verdict
 from harness.ports import LiveBlock
-from reading.growingtext import GrowingText
 
 logger = logging.getLogger(__name__)
 
 Append = Callable[..., Awaitable[None]]
 """Stores entries and folds what the log gained into the history."""
-
-
-@dataclass(slots=True)
-class _Open:
-    block: LiveBlock
-    text: GrowingText = field(default_factory=GrowingText)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +94,7 @@ class Reply:
         self.append = append
         self.signal = signal
         self.uid = new_event_id()
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, LiveBlock] = {}
         self._calls: list[Entry] = []
         self._seen = Usage()
         self._output_characters = 0
@@ -250,46 +243,46 @@ class Reply:
             return
         if self._first_delta is None:
             self._first_delta = self.kit.clock()
-        held = self._open.get(index)
-        if held is None:
-            held = self._open[index] = self._begin(kind)
+        block = self._open.get(index)
+        if block is None:
+            block = self._open[index] = self._begin(kind)
         self._count(len(text))
-        held.text.append(text)
-        self.kit.live.delta(held.block, text)
+        block.text.append(text)
+        self.kit.live.delta(block, text)
 
     def _count(self, characters: int) -> None:
         self._output_characters += characters
         if self._output_characters > MOST_CHARACTERS:
             raise too_long(MOST_CHARACTERS)
 
-    def _begin(self, kind: Literal["text", "thinking"]) -> _Open:
+    def _begin(self, kind: Literal["text", "thinking"]) -> LiveBlock:
         continues = self._continues if kind == "text" else None
         if kind == "text":
             self._continues = None
         block = LiveBlock(new_event_id(), kind, self.uid, continues)
         self.kit.live.begin(block)
-        return _Open(block)
+        return block
 
     async def _text_done(self, piece: TextDone) -> None:
-        held = self._open.pop(piece.index, None) or (self._begin("text") if piece.text else None)
-        if held is None:
+        block = self._open.pop(piece.index, None) or (self._begin("text") if piece.text else None)
+        if block is None:
             return
         if piece.text:
-            await self.append(Entry(held.block.uid, self._message(held.block, piece.text)))
+            await self.append(Entry(block.uid, self._message(block, piece.text)))
             self._trace.append({"type": "text", "text": piece.text})
-        self.kit.live.end(held.block)
+        self.kit.live.end(block)
 
     async def _thinking_done(self, piece: ThinkingDone) -> None:
-        held = self._open.pop(piece.index, None) or self._begin("thinking")
+        block = self._open.pop(piece.index, None) or self._begin("thinking")
         event = AgentThinking(
             thinking=piece.text,
             signature=piece.signature,
             redacted_data=piece.redacted_data,
             model_request_id=self.uid,
         )
-        await self.append(Entry(held.block.uid, event))
+        await self.append(Entry(block.uid, event))
         self._trace.append({"type": "thinking", "thinking": piece.text})
-        self.kit.live.end(held.block)
+        self.kit.live.end(block)
 
     async def _elsewhere_done(self, piece: ElsewhereDone) -> None:
         """Stored as it comes: what ran is told of also where the reply breaks off."""
@@ -416,15 +409,15 @@ class Reply:
 
     async def _close_open(self) -> None:
         """Keep, marked, the text of blocks that never ended."""
-        for held in self._open.values():
-            if text := str(held.text):
+        for block in self._open.values():
+            if text := str(block.text):
                 event: Event = (
-                    self._message(held.block, text, interrupted=True)
-                    if held.block.kind == "text"
+                    self._message(block, text, interrupted=True)
+                    if block.kind == "text"
                     else AgentThinking(thinking=text, model_request_id=self.uid, interrupted=True)
                 )
-                await self.append(Entry(held.block.uid, event))
-            self.kit.live.end(held.block)
+                await self.append(Entry(block.uid, event))
+            self.kit.live.end(block)
         self._open.clear()
 
     def _usage_of_cut_reply(self, charged: bool) -> tuple[Usage, bool]:

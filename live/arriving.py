@@ -1,7 +1,7 @@
-"""Text on its way from a run to whoever follows its conversation: pieces, and what stands so far.
+"""Text on its way from a run to whoever follows its conversation: what stands so far, and what ended.
 
 How it looks on a wire is each door's part, bringing it `conversations.following`'s; `outbox` keeps it within
-bounds.
+bounds. What streams in is `items`'s.
 """
 
 from __future__ import annotations
@@ -28,18 +28,6 @@ class Snapshot:
 
     blocks: Sequence[OpenBlock]
     type: Literal["snapshot"] = "snapshot"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Streaming text. `offset` counts the Unicode characters of the block before `text`."""
-
-    block: str
-    kind: Literal["text", "thinking", "output"]
-    offset: int
-    text: str
-    continues: str | None = None
-    type: Literal["delta"] = "delta"
 
 
 @dataclass(frozen=True, slots=True)

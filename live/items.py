@@ -21,12 +21,15 @@ class Nudge:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
+    """Streaming text."""
+
     block: str
     kind: Kind
     offset: int
-    """Characters of the block before this text."""
+    """Unicode characters of the block before this text."""
     text: str
     continues: str | None = None
+    type: Literal["delta"] = "delta"
 
 
 @dataclass(frozen=True, slots=True)

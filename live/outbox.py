@@ -13,13 +13,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from live.arriving import Piece, Snapshot
+from live.arriving import Snapshot
+from live.items import Delta
 
 MAX_WAITING_TEXT = 64 * 1024
 """Characters of streaming text that may wait: some minutes of one answer."""
 
-_PIECE_COST = 64
-"""What a piece counts beside its text, so that many tiny ones are bounded too."""
+_DELTA_COST = 64
+"""What a delta counts beside its text, so that many tiny ones are bounded too."""
 
 
 class Outbox:
@@ -34,7 +35,8 @@ class Outbox:
         self._text = 0
         self._lagging = False
         self._over = False
-        self._filled = asyncio.Event()
+        self._wanted: asyncio.Future[None] | None = None
+        """Done when there is something to do; an `asyncio.Event` takes thrice the calls."""
 
     def put(self, frame: Any) -> None:
         """Send `frame` after what waits already."""
@@ -48,39 +50,39 @@ class Outbox:
         self._add(frame, done)
         await done
 
-    def put_text(self, piece: Piece) -> None:
-        """Send `piece` soon, together with its neighbours, or leave it to a later snapshot."""
+    def put_text(self, delta: Delta) -> None:
+        """Send `delta` soon, together with its neighbours, or leave it to a later snapshot."""
         if self._lagging:
             return
         if self._text > MAX_WAITING_TEXT:
             self.catch_up()
             return
-        self._text += _cost(piece)
-        self._add(piece, None)
+        self._text += _cost(delta)
+        self._add(delta, None)
 
     def catch_up(self) -> None:
         """Drop the text that waits; a snapshot follows as soon as everything else is out."""
         self._lagging = True
-        self._waiting = deque(item for item in self._waiting if not isinstance(item[0], Piece))
+        self._waiting = deque(item for item in self._waiting if not isinstance(item[0], Delta))
         self._text = 0
-        self._filled.set()
+        self._rouse()
 
     async def run(self) -> None:
         """Write until cancelled, or until the connection fails, which it raises."""
         done: asyncio.Future[None] | None = None
         try:
             while True:
-                await self._filled.wait()
+                while not (self._waiting or self._lagging):
+                    self._wanted = asyncio.get_running_loop().create_future()
+                    await self._wanted
                 while self._waiting:
                     frame, done = self._next()
                     await self._write(frame)
                     _finish(done)
                 if self._lagging:
-                    # Pieces that come from now on join on to the snapshot, so it goes before them.
+                    # Deltas that come from now on join on to the snapshot, so it goes before them.
                     self._lagging = False
                     self._waiting.appendleft((await self._snapshot(), None))
-                else:
-                    self._filled.clear()
         finally:
             self._over = True
             _finish(done)
@@ -92,11 +94,15 @@ class Outbox:
         if self._over:
             return
         self._waiting.append((frame, done))
-        self._filled.set()
+        self._rouse()
+
+    def _rouse(self) -> None:
+        if self._wanted is not None and not self._wanted.done():
+            self._wanted.set_result(None)
 
     def _next(self) -> tuple[Any, asyncio.Future[None] | None]:
         frame, done = self._waiting.popleft()
-        if not isinstance(frame, Piece):
+        if not isinstance(frame, Delta):
             return frame, done
         self._text -= _cost(frame)
         texts = [frame.text]
@@ -104,7 +110,7 @@ class Outbox:
         while self._waiting:
             following = self._waiting[0][0]
             if (
-                not isinstance(following, Piece)
+                not isinstance(following, Delta)
                 or following.block != frame.block
                 or following.offset != end
             ):
@@ -116,8 +122,8 @@ class Outbox:
         return (frame if len(texts) == 1 else replace(frame, text="".join(texts))), None
 
 
-def _cost(piece: Piece) -> int:
-    return len(piece.text) + _PIECE_COST
+def _cost(delta: Delta) -> int:
+    return len(delta.text) + _DELTA_COST
 
 
 def _finish(waiter: asyncio.Future[None] | None) -> None:

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from chat import protocol
-from live.arriving import Piece
+from live.items import Delta
 from wire.socketframes import Refused
 
 
@@ -165,7 +165,7 @@ def test_the_longest_message_fits_into_a_frame_in_any_script(settings):
 
 
 def test_what_is_sent_is_json_that_names_its_type():
-    piece = Piece("sevt_1", "text", 3, "dé\n")
+    piece = Delta("sevt_1", "text", 3, "dé\n")
     assert orjson.loads(protocol.encode(piece)) == {
         "type": "delta",
         "block": "sevt_1",

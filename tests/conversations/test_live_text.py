@@ -53,6 +53,11 @@ def live(hub: LocalHub, uid: str) -> tuple[LiveText, LiveBlock]:
     return text, block
 
 
+def say(live: LiveText, block: LiveBlock, text: str) -> None:
+    block.text.append(text)
+    live.delta(block, text)
+
+
 async def what_is_due_happens() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
@@ -82,13 +87,13 @@ async def test_the_first_piece_goes_out_at_once_and_what_follows_together(clock)
     reader = hub.subscribe("one")
     text, block = live(hub, "one")
     for word in ("Said ", "at ", "once"):
-        text.delta(block, word)
+        say(text, block, word)
     assert await said(reader) == [(0, "Said ")]
     await clock.pass_time(WINDOW - STEP)
     assert await said(reader) == []
     await clock.pass_time(STEP)
     assert await said(reader) == [(5, "at once")]
-    text.delta(block, "!")
+    say(text, block, "!")
     assert await said(reader) == []
     await clock.pass_time(WINDOW)
     assert await said(reader) == [(12, "!")]
@@ -99,11 +104,11 @@ async def test_what_several_runs_gathered_goes_out_in_the_same_stride(clock):
     readers = [hub.subscribe(uid) for uid in ("one", "two")]
     runs = [live(hub, uid) for uid in ("one", "two")]
     for (text, block), reader in zip(runs, readers, strict=True):
-        text.delta(block, "a")
+        say(text, block, "a")
         assert await said(reader) == [(0, "a")]
-    runs[0][0].delta(runs[0][1], "b")
+    say(runs[0][0], runs[0][1], "b")
     await clock.pass_time(WINDOW / 8)
-    runs[1][0].delta(runs[1][1], "c")
+    say(runs[1][0], runs[1][1], "c")
     await clock.pass_time(WINDOW * 7 / 8 - STEP)
     assert [await said(reader) for reader in readers] == [[], []]
     await clock.pass_time(STEP)
@@ -115,14 +120,14 @@ async def test_what_was_gathered_goes_out_as_soon_as_nothing_more_is_there_to_sa
     reader = hub.subscribe("one")
     text, block = live(hub, "one")
     for word in ("Said ", "at ", "once"):
-        text.delta(block, word)
+        say(text, block, word)
     stride = await striding(text)
     assert await said(reader) == [(0, "Said "), (5, "at once")]
     assert not stride.done()
     await clock.pass_time(WINDOW)
     await what_is_due_happens()
     assert stride.done()
-    text.delta(block, "!")
+    say(text, block, "!")
     await clock.pass_time(WINDOW)
     assert await said(reader) == [(12, "!")]
 
@@ -150,8 +155,8 @@ async def test_text_that_cannot_be_sent_on_keeps_nobody_else_in_their_stride(clo
 
     hub = Failing()
     (failing, block), (other, _) = live(hub, "one"), live(hub, "two")
-    failing.delta(block, "a")
-    failing.delta(block, "lost")
+    say(failing, block, "a")
+    say(failing, block, "lost")
     stride = await striding(other)
     await clock.pass_time(WINDOW)
     await what_is_due_happens()
@@ -224,8 +229,8 @@ async def test_a_block_that_has_ended_says_nothing_any_more(clock):
     hub = LocalHub()
     reader = hub.subscribe("one")
     text, block = live(hub, "one")
-    text.delta(block, "a")
-    text.delta(block, "lost")
+    say(text, block, "a")
+    say(text, block, "lost")
     assert await said(reader) == [(0, "a")]
     text.end(block)
     await clock.pass_time(2 * WINDOW)

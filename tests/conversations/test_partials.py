@@ -78,6 +78,11 @@ async def stored(run: Run, *texts: str) -> None:
             await asyncio.sleep(0.01)
 
 
+def say(live: LiveText, block: LiveBlock, text: str) -> None:
+    block.text.append(text)
+    live.delta(block, text)
+
+
 def test_every_run_that_streams_is_stored_until_it_ends(converse: Converse, soon):
     runs = [claimed(converse()[0]) for _ in range(2)]
     first_is_over = asyncio.Event()
@@ -88,7 +93,7 @@ def test_every_run_that_streams_is_stored_until_it_ends(converse: Converse, soon
         block = LiveBlock(new_event_id(), "text", "request")
         text.begin(block)
         for count, word in enumerate(words, 1):
-            text.delta(block, word)
+            say(text, block, word)
             await stored(runs[number], "".join(words[:count]))
             if number:
                 await first_is_over.wait()
@@ -117,13 +122,13 @@ def test_what_cannot_be_stored_now_is_stored_the_next_time(converse: Converse, s
         keeping = asyncio.ensure_future(text.keep_checkpoints())
         block = LiveBlock(new_event_id(), "text", "request")
         text.begin(block)
-        text.delta(block, "kept")
+        say(text, block, "kept")
         # A run of a conversation that there is not breaks the write for all.
         broken = LiveText(hub, "nowhere", 0, gone)
         breaking = asyncio.ensure_future(broken.keep_checkpoints())
         other = LiveBlock(new_event_id(), "text", "request")
         broken.begin(other)
-        broken.delta(other, "lost")
+        say(broken, other, "lost")
         async with asyncio.timeout(PATIENCE):
             while "could not be checkpointed" not in caplog.text:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

@@ -11,7 +11,8 @@ import orjson
 import pytest
 
 from chat.protocol import Changed, Pong, encode
-from live.arriving import OpenBlock, Piece, Snapshot
+from live.arriving import OpenBlock, Snapshot
+from live.items import Delta
 from live.outbox import MAX_WAITING_TEXT, Outbox
 from tests.patience import PATIENCE
 
@@ -43,8 +44,8 @@ class Answer:
         self.block = block
         self.text = ""
 
-    def piece(self, text: str) -> Piece:
-        piece = Piece(self.block, "text", len(self.text), text)
+    def piece(self, text: str) -> Delta:
+        piece = Delta(self.block, "text", len(self.text), text)
         self.text += text
         return piece
 
@@ -87,8 +88,8 @@ async def test_waiting_pieces_of_one_block_leave_as_one():
 async def test_pieces_with_a_gap_between_them_are_not_joined():
     line, answer = Line(), Answer()
     async with running(line, answer) as outbox:
-        outbox.put_text(Piece("b", "text", 0, "ab"))
-        outbox.put_text(Piece("b", "text", 3, "d"))
+        outbox.put_text(Delta("b", "text", 0, "ab"))
+        outbox.put_text(Delta("b", "text", 3, "d"))
         await outbox.deliver(Pong())
     assert [frame.get("offset") for frame in line.sent] == [0, 3, None]
 
@@ -118,7 +119,7 @@ async def test_what_waits_for_a_browser_that_never_reads_stays_bounded():
         line.open.clear()
         for _ in range(20_000):
             outbox.put_text(answer.piece("word "))
-        waiting = sum(len(item[0].text) for item in outbox._waiting if isinstance(item[0], Piece))
+        waiting = sum(len(item[0].text) for item in outbox._waiting if isinstance(item[0], Delta))
         assert waiting <= MAX_WAITING_TEXT
 
 
