@@ -16,6 +16,7 @@ from conversations.actions.messages import stop
 from conversations.models import Conversation
 from harness.errors import AgentError
 from jobs.dispatch import dispatch
+from jobs.prepared import Prepared
 from pipelines.actions.runs import stop_run
 from pipelines.models import PipelineRun
 from pipelines.standing import rest_of
@@ -31,6 +32,18 @@ AT_A_TIME = 200
 FAULT = "A fault in this server kept it from going on."
 
 State = Entry.State
+
+
+_DUE = Prepared(lambda given: Comparison.objects.due().order_by("pk").values_list("pk")[:AT_A_TIME])
+_STOPPED = Prepared(
+    lambda given: (
+        Entry.objects.filter(comparison__state=Comparison.State.STOPPED, state__in=Entry.OPEN)
+        .order_by("comparison")
+        .values_list("comparison")
+        .distinct()[:AT_A_TIME]
+    )
+)
+"""Asked with each sweep."""
 
 
 def go_on(comparison_id: int) -> None:
@@ -159,11 +172,7 @@ def end_entries(comparison_id: int) -> None:
 
 def look_again() -> None:
     """Go on with every comparison whose hints or processes were lost."""
-    due = Comparison.objects.due().order_by("pk")
-    for pk in due.values_list("pk", flat=True)[:AT_A_TIME]:
+    for (pk,) in _DUE.all():
         dispatch(LOOK, comparison_id=pk)
-    stopped = Entry.objects.filter(
-        comparison__state=Comparison.State.STOPPED, state__in=Entry.OPEN
-    ).order_by("comparison")
-    for pk in stopped.values_list("comparison", flat=True).distinct()[:AT_A_TIME]:
+    for (pk,) in _STOPPED.all():
         dispatch(END, comparison_id=pk)

@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 
 from jobs.leases import lapsed, lease_end
 from jobs.metrics import RUNS_LOST
-from jobs.prepared import Prepared, PreparedUpdate
+from jobs.prepared import Given, Prepared, PreparedUpdate
 
 from . import activations, logsql, processes, seats
 from .models import Activation, Conversation, Run, Wake
@@ -140,6 +140,11 @@ def lost_conversations() -> list[int]:
     for a seat only whoever has one is named.
     """
     _drop_dead(Run.objects.all())
+    return [*seats.next_of_all(), *(pk for (pk,) in _unseated.all())]
+
+
+@Prepared
+def _unseated(_given: Given) -> QuerySet[Conversation, tuple[int]]:
     first_due = (
         Wake.objects.due()
         .filter(conversation=OuterRef("pk"))
@@ -149,7 +154,7 @@ def lost_conversations() -> list[int]:
     )
     urgency = Case(When(_asked(), then=Value(0)), default=Subquery(first_due))
     found = owing().annotate(urgency=urgency).order_by("urgency", "active_at", "pk")
-    return [*seats.next_of_all(), *found.filter(seat_wait=None).values_list("pk", flat=True)]
+    return found.filter(seat_wait=None).values_list("pk")
 
 
 def owing() -> ConversationQuerySet:
@@ -161,8 +166,7 @@ def owing() -> ConversationQuerySet:
 
 def _asked() -> Q:
     """Work that was begun, or that a person waits for."""
-    retries = Wake.objects.waiting().filter(kind=Wake.Kind.RETRY)
-    put_off = retries.values("conversation_id")
+    put_off = Wake.objects.waiting().filter(kind=Wake.Kind.RETRY).values("conversation_id")
     return Q(status=Conversation.Status.RUNNING) | Q(owes_run=True) & ~Q(pk__in=put_off)
 
 

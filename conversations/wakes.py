@@ -6,6 +6,7 @@ A doubled wake is harmless, because the claim decides; a lost one is found by th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 from django.conf import settings
 from django.core.cache import cache
@@ -29,13 +30,10 @@ def wake(conversation_id: int, *, delay: float = 0.0, **why: str) -> None:
 def wake_lost(find: Callable[[], Sequence[int]]) -> None:
     """Wake what `find` finds, but not again what was woken a moment ago and may still wait for its
     turn: a backlog must not feed itself."""
-    found = 0
-    for conversation_id in find():
-        if cache.add(_mark(conversation_id), 1, timeout=2 * settings.AGENTSITE_SWEEP_SECONDS):
-            wake(conversation_id, cause="sweep")
-            found += 1
-            if found == AT_A_TIME:
-                return
+    seconds = 2 * settings.AGENTSITE_SWEEP_SECONDS
+    rested = (pk for pk in find() if cache.add(_mark(pk), 1, timeout=seconds))
+    for conversation_id in islice(rested, AT_A_TIME):
+        wake(conversation_id, cause="sweep")
 
 
 def forget_woken(conversation_ids: Iterable[int]) -> None:

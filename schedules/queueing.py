@@ -12,7 +12,7 @@ from functools import partial
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from deadletters.models import DeadLetter
@@ -21,7 +21,7 @@ from harness.content import Text
 from harness.events import UserMessage
 from jobs.apart import each_apart
 from jobs.dispatch import dispatch
-from jobs.prepared import Prepared
+from jobs.prepared import Given, Prepared
 
 from .models import OrderRun, QueueItem, StandingOrder
 
@@ -42,6 +42,18 @@ _TAKEN = Prepared(
     lambda given: QueueItem.objects.filter(run=given.run, state=QueueItem.State.TAKEN)
 )
 """Asked for each run that ends."""
+
+
+@Prepared
+def _orders_with_work(given: Given) -> QuerySet[StandingOrder, tuple[int]]:
+    """Asked every few seconds."""
+    ready = QueueItem.objects.waiting().filter(order=OuterRef("pk"), not_before__lte=given.now)
+    busy = OrderRun.objects.filter(
+        order=OuterRef("pk"), state__in=[OrderRun.State.QUEUED, OrderRun.State.STARTED]
+    )
+    orders = StandingOrder.objects.in_force().filter(works_queue=True, cron="")
+    found = orders.filter(Exists(ready), ~Exists(busy)).order_by("pk")
+    return found.values_list("pk")[:AT_A_TIME]
 
 
 def deepest() -> int:
@@ -120,14 +132,7 @@ def begin_waiting(now: datetime | None = None) -> int:
     """Passes of orders without a timetable, whose items wait for nothing but their own time; how many were
     looked at. One query where none does. Those with a timetable begin at its times."""
     now = now or timezone.now()
-    ready = QueueItem.objects.waiting().filter(order=OuterRef("pk"), not_before__lte=now)
-    busy = OrderRun.objects.filter(
-        order=OuterRef("pk"), state__in=[OrderRun.State.QUEUED, OrderRun.State.STARTED]
-    )
-    orders = StandingOrder.objects.in_force().filter(
-        Exists(ready), ~Exists(busy), works_queue=True, cron=""
-    )
-    found = list(orders.order_by("pk").values_list("pk", flat=True)[:AT_A_TIME])
+    found = [pk for (pk,) in _orders_with_work.all(now=now)]
     told = "no pass of schedule %s could begin"
     return each_apart(partial(_begin_pass_of, now), found, told=told)
 
