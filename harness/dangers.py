@@ -10,20 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from posixpath import basename
+from posixpath import basename, split
 from typing import Literal
 
 from harness.rules import Risk
-from reading.commandmatching import surely_begins
+from reading.commandmatching import starts_no_other, surely_begins
 from reading.commandwords import all_words, read
-from reading.programs import (
-    INTERPRETERS,
-    STARTING,
-    STARTING_SUBCOMMANDS,
-    STARTING_WORDS,
-    WRAPPERS,
-    WRITING,
-)
+from reading.programs import INTERPRETERS, WRAPPERS
 
 Mark = Literal[
     "deletes_much",
@@ -101,6 +94,7 @@ _READING = _words(
     "sha256sum sha384sum sha512sum sleep stat strings sum tac tail tr tree true tsort tty type uname "
     "unexpand uptime wc which who whoami :"
 )
+_SYSTEM = ("", "/bin", "/usr/bin")
 _GIT_READING = ("blame", "describe", "diff", "log", "ls-files", "rev-parse", "show", "status")
 _SHELLS = _words("ash bash dash fish ksh node perl php python python3 ruby sh zsh")
 _FETCHING = _words("curl http https httpie wget xh")
@@ -159,12 +153,12 @@ def _marks(command: str) -> Iterator[Mark]:
         words = [word or "" for word in each.words]
         if each.words[0] is None or "=" in name:
             yield "unreadable"
-        elif name in _READING and not _starts(name, words):
+        elif _reads(words):
             continue
         if None in each.words and name in WRAPPERS:
             yield "unreadable"
         yield from _of_words(words)
-        if name in WRAPPERS or name in INTERPRETERS or _starts(name, words):
+        if name in WRAPPERS or name in INTERPRETERS or not starts_no_other(words, 1):
             for word in words[1:]:
                 yield from _of_any_word(word)
             for place in range(1, len(words)):
@@ -219,11 +213,11 @@ def _of_git(rest: Sequence[str], options: Sequence[str], letters: set[str]) -> I
         yield "deletes_much"
 
 
-def _starts(name: str, words: Sequence[str]) -> bool:
-    """Whether an option has a reading program write, delete or begin another."""
-    changing = (*STARTING.get(name, ()), *WRITING.get(name, ()))
-    whole = {*STARTING_WORDS.get(name, ()), *STARTING_SUBCOMMANDS.get(name, ())}
-    return any(word in whole or word.startswith(changing) for word in words[1:])
+def _reads(words: Sequence[str]) -> bool:
+    """Whether it is a program that only reads, and no option has it write, delete or begin another. One in
+    any folder but the system's may be whatever an agent has put there."""
+    folder, name = split(words[0])
+    return name in _READING and folder in _SYSTEM and starts_no_other(words, 1)
 
 
 def _is_elsewhere(target: str) -> bool:
@@ -235,8 +229,7 @@ def _only_reads(command: str) -> bool:
         return True
     commands = read(command) or ()
     return bool(commands) and all(
-        basename(each.words[0] or "") in _READING
-        and not _starts(basename(each.words[0] or ""), [word or "" for word in each.words])
-        and all(target in {"/dev/null", "1", "2"} for target in each.targets)
+        _reads([word or "" for word in each.words])
+        and all(target == "/dev/null" for target in each.targets)
         for each in commands
     )

@@ -91,7 +91,7 @@ def surely_begins(command: str, prefix: Sequence[str], *, goes_on: bool = False)
     words = simple_command(command)
     if words is None or tuple(words[: len(prefix)]) != tuple(prefix):
         return False
-    if goes_on and _starts_no_other(words, len(prefix)):
+    if goes_on and starts_no_other(words, len(prefix)):
         return True
     if len(words) == len(prefix):
         return bool(prefix)
@@ -99,12 +99,12 @@ def surely_begins(command: str, prefix: Sequence[str], *, goes_on: bool = False)
     return needed is not None and needed <= len(prefix)
 
 
-def _starts_no_other(words: Sequence[str], named: int, depth: int = 0) -> bool:
+def starts_no_other(words: Sequence[str], named: int, depth: int = 0) -> bool:
     """Whether what stands behind the first `named` words makes no program start but those among them."""
     if named <= 0 or depth > NESTED:
         return False
     if _assigns(words[0]):
-        return len(words) == named or _starts_no_other(words[1:], named - 1, depth + 1)
+        return len(words) == named or starts_no_other(words[1:], named - 1, depth + 1)
     rest, name = list(words[named:]), _family(basename(words[0]))
     if not rest:
         return name != "git" or _git_starts_no_other(words, named)
@@ -131,19 +131,19 @@ def _wraps_no_other(name: str, words: Sequence[str], named: int, depth: int) -> 
     place = _begun(name, words[:named])
     if place is None or name in SETTING:
         return False
-    reads = _shell_starts_no_other if name in JOINING else _starts_no_other
+    reads = _shell_starts_no_other if name in JOINING else starts_no_other
     return reads(words[place:], named - place, depth + 1)
 
 
 def _shell_starts_no_other(words: Sequence[str], named: int, depth: int) -> bool:
     """The same where a shell may take the line apart once more, at other places perhaps; or the one behind
     it does (`sshpass ssh h`), or none (`oc rsh`), so that the words count as they are as well."""
-    if not _starts_no_other(words, named, depth):
+    if not starts_no_other(words, named, depth):
         return False
     line, beginning = simple_command(" ".join(words)), simple_command(" ".join(words[:named]))
     if line is None or beginning is None or line[: len(beginning)] != beginning:
         return False
-    return _starts_no_other(line, len(beginning), depth)
+    return starts_no_other(line, len(beginning), depth)
 
 
 def _respelt(words: Sequence[str]) -> list[str]:
@@ -240,7 +240,7 @@ def _interprets_what_is_named(name: str, words: Sequence[str], named: int, depth
         scripting = name in SCRIPTING and words[inner - 1] != "-e"
         known = scripting or name in CONTAINED or name in STARTING
         return known or not any(map(_is_option, words[named:]))
-    reads = _shell_starts_no_other if words[at - 1] in _JOINED else _starts_no_other
+    reads = _shell_starts_no_other if words[at - 1] in _JOINED else starts_no_other
     return reads(words[inner:], named - inner, depth + 1)
 
 

@@ -29,7 +29,7 @@ class Simple(NamedTuple):
 
     words: tuple[Word, ...]
     targets: tuple[str, ...]
-    """Where its redirections lead."""
+    """The files that its redirections name."""
 
 
 # --- for certain ----------------------------------------------------------------------------------
@@ -109,7 +109,8 @@ def _ends(parts: Sequence[Word], command: tuple[list[Word], list[str]], leads: s
         return False
     if leads.endswith("&") and word.startswith("-") and parts != ["-"]:
         return False  # `>&-` is whole: what stands behind it is a word of the command
-    command[1].append(word)
+    if not (leads.endswith("&") and (word == "-" or is_digits(word))):
+        command[1].append(word)  # the others are open already
     return True
 
 

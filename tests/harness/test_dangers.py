@@ -18,6 +18,9 @@ from harness.tools import Effect, Tool
         "ls -la src | grep py",
         "git status -s",
         "cat a > /dev/null",
+        "cat a >&2",
+        "ls b 2>&1 | grep a",
+        "/bin/ls",
     ],
 )
 def test_what_only_reads_and_prints_is_low(command: str) -> None:
@@ -69,6 +72,11 @@ def test_what_may_do_much_harm_is_high_and_says_why(command: str, mark: str) -> 
         ("echo $(date", ("unreadable",)),
         ("X=1 make", ("unreadable",)),
         ("products list", ()),
+        ("echo x >2", ()),
+        ("cat a 2>1", ()),
+        ("./ls", ()),
+        ("/tmp/cat a", ()),
+        ("tree -ao b", ()),
     ],
 )
 def test_all_else_is_between(command: str, marks: tuple[str, ...]) -> None:
