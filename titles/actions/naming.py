@@ -1,7 +1,7 @@
 """A conversation is named by a model: asked for once, paid for as any call, and never over a person's title.
 
 How the model is asked is `asking`'s part. Nobody acts here but the server, so nobody's permission is asked;
-the call is made for whoever spoke last, with her keys and under her budgets.
+the call is made with the keys that a run of the conversation has, and charged to whoever spoke last.
 """
 
 from __future__ import annotations
