@@ -63,6 +63,7 @@ from reading.programs import (
     WRAPPERS,
     WRITING,
     installed_name,
+    sets_by_a_piece,
 )
 
 FAR = 64
@@ -122,7 +123,7 @@ def starts_no_other(words: Sequence[str], named: int, depth: int = 0) -> bool:
     known = (*STARTING.get(name, ()), *WRITING.get(name, ()))
     options = tuple(each for each in known if each not in spared)
     given = [*rest, *_respelt(rest)] if name in ANY_HYPHENS else rest
-    if _begins_any(options, given, VALUED.get(name, _NONE)):
+    if _begins_any(options, given, VALUED.get(name, _NONE)) or sets_by_a_piece(name, rest):
         return False
     return not _starts_by_a_word(name, words, named)
 
@@ -418,7 +419,10 @@ def _is_meant(command: Simple, prefix: Sequence[str], meant_by: MeantBy, *, move
         return Match.YES
     if name == "git":
         return _git_is_meant(rest, command.targets, prefix[1:] if same else None, moved=moved)
-    if name in PLAIN and _begins_any(STARTING.get(name, ()), rest, VALUED.get(name, _NONE)):
+    if name in PLAIN and (
+        _begins_any(STARTING.get(name, ()), rest, VALUED.get(name, _NONE))
+        or sets_by_a_piece(name, rest)
+    ):
         return Match.MAYBE
     otherwise = Match.NO if name in PLAIN else Match.UNFAMILIAR
     if not same:

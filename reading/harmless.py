@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reading.digits import is_digits
-from reading.programs import GIT_VERIFYING, installed_name
+from reading.programs import GIT_VERIFYING, installed_name, sets_by_a_piece
 
 Operands = Literal["free", "one", "own"]
 """Words that are no options. *free*: any may follow; *one*: one in all, since a second is a file that it
@@ -84,6 +84,8 @@ def _does_less(known: Harmless, word: str) -> bool:
 def _words_to_name(known: Harmless, words: Sequence[str], begins: int) -> int | None:
     operands, needed, place, ended = 0, begins, begins, False
     if any(piece in word for word in words[begins:] for piece in known.starting):
+        return None
+    if sets_by_a_piece(installed_name(words[0]), words[begins:]):
         return None
     while place < len(words):
         word = words[place]

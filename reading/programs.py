@@ -7,7 +7,8 @@ command line and is not told here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from string import ascii_letters
 
 
@@ -467,6 +468,18 @@ VALUED: Mapping[str, frozenset[str]] = {
     ),
 }
 """Letters that end a row of short options everywhere, since the rest of the word is their value."""
+
+_SETTING_PIECES: Mapping[str, re.Pattern[str]] = {
+    "printf": re.compile(r"%[^%A-Za-z]*[hjlLtz]*n"),  # counts what it printed into a variable
+}
+
+
+def sets_by_a_piece(name: str, words: Iterable[str | None]) -> bool:
+    """Whether a piece of a word has a program set a variable, which may be the one that says where programs
+    lie; None is a word that may be anything."""
+    piece = _SETTING_PIECES.get(name)
+    return piece is not None and any(word is None or piece.search(word) for word in words)
+
 
 _OF_HG = ("-e", "-p", "-t")
 SPARED_BELOW: Mapping[str, Mapping[str, tuple[str, ...]]] = {

@@ -102,6 +102,8 @@ def test_what_can_be_read_through_is_denied(command: str) -> None:
         'function g { git "$@"; }',
         "PATH=. ls",
         "printf -v PATH .",
+        "printf %n PATH",
+        "printf 'x%-*.3lln' 5 PATH",
         "export PATH=.",
         "hash -p ./git ls",
         "cp /usr/bin/git ls; ./ls pu",
@@ -729,6 +731,7 @@ def test_nothing_rides_on_an_allowed_command(riding: str) -> None:
         # Others that read, and write what another program may start.
         ("find . -delete", "find"),
         ("find . -name x -fprintf Makefile y", "find . -name x"),
+        ("printf x%n PATH", "printf"),
         ("sort x -o Makefile", "sort"),
         ("sort -uoMakefile x", "sort -u"),
         ("shuf --outp=Makefile x", "shuf"),

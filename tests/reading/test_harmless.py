@@ -126,6 +126,8 @@ def test_a_rule_covers_its_own_words_and_what_is_harmless_behind_them(
         ("rg --pre x y", "rg"),
         ("rg -z y", "rg"),
         ("printf -v x y", "printf"),
+        ("printf %n PATH", "printf"),
+        ("printf 'x%5n' PATH", "printf"),
         ("pytest -p evil", "pytest"),
         ("pytest evil", "pytest -p"),
         ("pytest -q evil", "pytest -p other"),
