@@ -195,9 +195,11 @@ STARTING: Mapping[str, tuple[str, ...]] = {
         *("-C", "--python", "--brow", "--view", "--edi", "--init-m", "--initm"),
     ),
     "split": ("--filter",),
+    "yq": ("--security-e",),
     "patch": ("-e", "--ed"),
     "go": (
         *("-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool", "-C", "--C", "-w"),
+        *("-fixtool", "--fixtool"),
         *("-overlay", "--overlay", "-modfile", "--modfile", "-ldflags", "--ldflags"),
         *("-gccgoflags", "--gccgoflags", "-compiler", "--compiler"),
     ),
@@ -240,10 +242,13 @@ STARTING: Mapping[str, tuple[str, ...]] = {
         ),
     ),
     "ld": ("--plugin", "-plugin", "@"),
-    "mypy": ("--config-f", "--python-e", "@"),
+    "mypy": ("--config-f", "--python-e", "--install-t", "@"),
     "pylint": ("--load", "--rcf", "--init"),
     "flake8": ("--conf", "--app", "--ext"),
-    "eslint": ("-c", "--conf", "--rulesd", "--resolve-p", "--plug", "-f", "--form", "--pars"),
+    "eslint": (
+        *("-c", "--conf", "--rulesd", "--resolve-p", "--plug", "-f", "--form", "--pars"),
+        *("--init", "--insp"),  # have npm fetch a program
+    ),
     "prettier": ("--plug", "--conf"),
     "jest": (
         *("-c", "--conf", "--glob", "--set", "--test", "--run", "--tr", "--rep", "--pre", "--root"),

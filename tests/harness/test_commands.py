@@ -727,6 +727,11 @@ def test_nothing_rides_on_an_allowed_command(riding: str) -> None:
         ("objdump -d a --plugin ./x.so", "objdump -d"),
         ("gawk '{print}' -D x", "gawk '{print}'"),
         ("git instaweb --browser ./x", "git instaweb"),
+        ("yq -n --security-enable-system-operator 'system(\"./x\")'", "yq"),
+        ("go fix -fixtool=./x ./...", "go fix"),
+        ("mypy a.py --install-types --non-interactive", "mypy"),
+        ("eslint --inspect-config", "eslint"),
+        ("eslint --init", "eslint"),
         ("git svn clone u --authors-prog=./x", "git svn"),
         # Others that read, and write what another program may start.
         ("find . -delete", "find"),
