@@ -26,21 +26,33 @@ def installed_name(head: str) -> str:
     return name if folder in STANDARD_FOLDERS or not slash else head
 
 
-WRAPPERS = _words(
-    ". - ash at bash batch builtin busybox bwrap cgexec chpst chroot chronic chrt command coproc "
-    "crontab csh daemonize dash dbus-run-session direnv doas dumb-init elvish entr env eval exec "
-    "expect fakechroot fakeroot faketime firejail fish flock gdb gosu gtimeout hyperfine ionice ksh "
-    "ld.so linux32 linux64 lldb ltrace mksh mosh newgrp nice nix-shell nohup nsenter nu numactl "
-    "parallel perf pkexec prlimit proot proxychains proxychains4 pwsh rbash rlwrap rsh run-parts "
-    "runcon runuser schroot script setarch setpriv setsid setuidgid sg sh socat source ssh ssh-agent sshpass "
-    "start-stop-daemon stdbuf strace su su-exec sudo sudoedit systemd-nspawn systemd-run taskset "
-    "tcsh time timeout tini tmux torsocks toybox trap unbuffer unshare valgrind watch watchexec "
-    "xargs xterm xvfb-run zsh alias function hash enable declare typeset local readonly export let "
-    "test [ [[ read mapfile readarray unset set shopt "
-    "abduco autossh aws-vault bear catchsegv ccache chamber cpulimit cross-env cross-env-shell "
-    "dbus-launch distcc doppler dotenv dotenvx dtach eatmydata envchain envdir fakeroot-ng foreman "
-    "forego icecc ifne mispipe mpiexec mpirun nodemon oksh osh pee posh run0 sbatch scan-build sccache "
-    "schedtool setlock softlimit srun torify trickle tsocks tsp xonsh yash ysh ldd"
+_LAUNCHERS = _words(
+    "abduco asciinema aws-vault berglas chamber chruby-exec clush concurrently consul dagger "
+    "devbox distrobox dockerize doppler dsh dtach envconsul etcdctl flox fnm forego foreman goenv "
+    "heaptrack infisical jenv lima lockrun mispipe nodenv nsjail nvm op pdsh pee pssh pueue "
+    "py-spy railway rr rvm s6-setuidgid samply sandbox-exec sem sops summon systemd-inhibit "
+    "teller toolbox tsh wait-for-it wait-for-it.sh"
+)
+"""Take words of their own before the program that they start, and nobody tells how many."""
+
+WRAPPERS = (
+    _words(
+        ". - ash at bash batch builtin busybox bwrap cgexec chpst chroot chronic chrt command coproc "
+        "crontab csh daemonize dash dbus-run-session direnv doas dumb-init elvish entr env eval exec "
+        "expect fakechroot fakeroot faketime firejail fish flock gdb gosu gtimeout hyperfine ionice ksh "
+        "ld.so linux32 linux64 lldb ltrace mksh mosh newgrp nice nix-shell nohup nsenter nu numactl "
+        "parallel perf pkexec prlimit proot proxychains proxychains4 pwsh rbash rlwrap rsh run-parts "
+        "runcon runuser schroot script setarch setpriv setsid setuidgid sg sh socat source ssh ssh-agent "
+        "sshpass start-stop-daemon stdbuf strace su su-exec sudo sudoedit systemd-nspawn systemd-run taskset "
+        "tcsh time timeout tini tmux torsocks toybox trap unbuffer unshare valgrind watch watchexec "
+        "xargs xterm xvfb-run zsh alias function hash enable declare typeset local readonly export let "
+        "test [ [[ read mapfile readarray unset set shopt "
+        "autossh bear caffeinate catchsegv ccache cpulimit cronic cross-env cross-env-shell "
+        "dbus-launch distcc dotenv dotenvx eatmydata envchain envdir fakeroot-ng icecc ifne mpiexec "
+        "mpirun nodemon nq oksh osh posh retry run0 sbatch scan-build sccache schedtool setlock "
+        "softlimit srun torify trickle tsocks tsp xonsh yash ysh ldd"
+    )
+    | _LAUNCHERS
 )
 """Run the command that their words, their input or their variables say, or change what later words mean."""
 
@@ -52,7 +64,8 @@ SETTING = _words(
 
 JOINING = _words(
     "at autossh batch cross-env-shell entr eval hyperfine mispipe mosh nix-shell nodemon parallel pee rsh "
-    "runuser script sg ssh sshpass su watch watchexec xterm"
+    "runuser script sg ssh sshpass su watch watchexec xterm "
+    "asciinema clush concurrently dsh pdsh pssh pueue sem sops"
 )
 """Those of them that make one line of their words, which a shell reads."""
 
@@ -64,9 +77,7 @@ OPERANDS: Mapping[str, int] = {
     **dict.fromkeys(_words("su-exec taskset timeout"), 1),
     **dict.fromkeys(_words("at batch bwrap expect firejail gdb lldb parallel proot socat su"), 99),
     **dict.fromkeys(_words("hyperfine nix-shell runuser script systemd-nspawn tmux"), 99),
-    **dict.fromkeys(
-        _words("abduco aws-vault chamber doppler dtach foreman forego mispipe pee"), 99
-    ),
+    **dict.fromkeys(_LAUNCHERS, 99),
 }
 """Words without a hyphen that wrappers take before the program that they start; of many, nobody tells where
 it stands."""

@@ -732,6 +732,11 @@ def test_nothing_rides_on_an_allowed_command(riding: str) -> None:
         ("mypy a.py --install-types --non-interactive", "mypy"),
         ("eslint --inspect-config", "eslint"),
         ("eslint --init", "eslint"),
+        ("op run -- ./x", "op"),
+        ("sops exec-env secrets.yaml './x'", "sops"),
+        ("tsh ssh host ./x", "tsh"),
+        ("pssh -h hosts ./x", "pssh"),
+        ("caffeinate ./x", "caffeinate"),
         ("git svn clone u --authors-prog=./x", "git svn"),
         # Others that read, and write what another program may start.
         ("find . -delete", "find"),
