@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from io import BytesIO
@@ -518,6 +519,20 @@ async def test_a_bomb_unfolds_no_further_than_the_limit(world: World, call: Call
     text = told(await call("web_fetch", url="http://site.example/"))
     assert "this is its beginning" in text
     assert text.count("x") < client.MOST_BYTES + 200
+
+
+def test_nothing_is_kept_of_what_follows_a_packed_body():
+    body = client.Body("gzip", client.MOST_BYTES)
+    body.take(gzip.compress(b"packed text"))
+    tracemalloc.start()
+    try:
+        for _piece in range(500):
+            body.take(b"z" * client.PIECE)
+        _now, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert bytes(body.data) == b"packed text"
+    assert most < 20 * client.PIECE
 
 
 async def test_a_server_that_sends_without_end_is_cut_off(world: World, call: Calling):

@@ -326,7 +326,8 @@ class Body:
         if self._coding in {"", "identity"}:
             self._add(piece)
             return
-        while piece and not self.cut:
+        # What follows the end is nothing of it, and zlib would gather it, copying all of it each time.
+        while piece and not self.cut and not self._inflate.eof:
             room = self._most - len(self.data) + 1
             try:
                 self._add(self._inflate.decompress(piece, room))
