@@ -8,6 +8,7 @@ taken apart.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Iterable
 from typing import Any
@@ -57,3 +58,18 @@ class _Stream(httpcore2.AsyncNetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
+
+
+def piecemeal_socket(address: tuple[Any, ...]) -> socket.socket:
+    """For clients that are given their sockets (aiohttp's): the loop turns to everybody between two readings
+    of one. `address`: as `getaddrinfo` has it."""
+    family, kind, protocol, *_where = address
+    return _Sipping(family, kind, protocol)
+
+
+class _Sipping(socket.socket):
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        return super().recv(min(size, AT_ONCE), flags)
+
+    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0, /) -> int:
+        return super().recv_into(buffer, min(size or len(buffer), AT_ONCE), flags)

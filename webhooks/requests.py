@@ -20,6 +20,7 @@ from django.utils import timezone
 from yarl import URL
 
 from net.addresses import Sort, sort_of
+from net.piecemeal import piecemeal_socket
 from reading.digits import number_of
 from reading.moments import moment_in_mail
 
@@ -154,7 +155,11 @@ def _session(addresses: Sequence[str]) -> aiohttp.ClientSession:
     """One that connects to these addresses and no others, and knows no cookies and no proxies."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
-            resolver=_Fixed(addresses), use_dns_cache=False, limit=1, force_close=True
+            resolver=_Fixed(addresses),
+            use_dns_cache=False,
+            limit=1,
+            force_close=True,
+            socket_factory=piecemeal_socket,
         ),
         timeout=aiohttp.ClientTimeout(total=settings.AGENTSITE_WEBHOOK_TIMEOUT),
         cookie_jar=aiohttp.DummyCookieJar(),
