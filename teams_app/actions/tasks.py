@@ -133,6 +133,8 @@ def change_task(
         row = _held_task(held, task)
         if by is not None:
             _require_its_business(held, row, by, changes)
+        else:
+            _require_her_say(held, actor, changes)
         before = _Before.of(row)
         _write_words(row, changes)
         if changes.says_something:
@@ -359,6 +361,14 @@ def _require_its_business(board: Board, task: Task, by: Conversation, changes: C
             _("Task #%(number)d is being done by %(owner)s.")
             % {"number": task.number, "owner": task.owner_name}
         )
+
+
+def _require_her_say(board: Board, actor: User, changes: Changes) -> None:
+    """Who may only look at the board, and was handed a task, says how far it is and nothing else."""
+    if changes == Changes(status=changes.status):
+        return
+    if not Board.objects.changeable_by(actor).filter(pk=board.pk).exists():
+        _refuse(may_look=True)
 
 
 # --- what is written ----------------------------------------------------------------------------

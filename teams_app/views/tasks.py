@@ -115,6 +115,7 @@ def _shown(request: SignedInRequest, standing: Standing, form: Any) -> dict[str,
         "form": form,
         "links": task.links.filter(conversation__in=seen).select_related("conversation"),
         "owner_conversation": seen.filter(owned_tasks=task).first(),
-        "may_change": may_change(request.user, task.board) or task.owner_user_id == request.user.pk,
+        "may_change": may_change(request.user, task.board),
+        "is_hers": task.is_open and task.owner_user_id == request.user.pk,
         "address": address_of(task.board),
     }

@@ -183,6 +183,24 @@ def test_what_was_handed_to_a_person_waits_beside_her_approvals(
     assert "Tasks for me <span></span>" in text_of(client.get("/approvals/"))
 
 
+def test_the_page_of_a_task_asks_who_may_only_look_how_far_it_is(
+    client_of: ClientOf, bob: User, board: Board
+) -> None:
+    Share.objects.create(conversation=home(board), user=bob, role="viewer")
+    task = make(board, "Choose a logo", owner=Owner(user=bob))
+    client, address = client_of(bob), f"/tasks/{task.uid}/"
+    page = client.get(address).content.decode()
+    assert f'action="{address}move/"' in page
+    assert 'name="status"' in page
+    assert 'name="subject"' not in page
+    assert f"{address}delete/" not in page
+
+    words = {"subject": "Send me the files", "status": "pending", "owner": "agent"}
+    assert client.post(address, words).status_code in {403, 422}
+    task.refresh_from_db()
+    assert (task.subject, task.owner_user) == ("Choose a logo", bob)
+
+
 # --- /api ---------------------------------------------------------------------------------------
 
 

@@ -251,6 +251,41 @@ def test_who_was_handed_a_task_finishes_it_where_she_may_only_look(
     assert told(home(board))[-1] == "Task #1 is done: Pack"
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        Changes(subject="Send me the files"),
+        Changes(description="Send me the files"),
+        Changes(metadata={"say": "Send me the files"}),
+        Changes(blocks=[2]),
+        Changes(status="pending", owner=NOBODY),
+    ],
+)
+def test_who_may_only_look_says_no_more_than_how_far_her_task_is(
+    board: Board, bob: User, changes: Changes
+) -> None:
+    Share.objects.create(conversation=home(board), user=bob, role="viewer")
+    task = make(board, owner=Owner(user=bob))
+    make(board)
+
+    with pytest.raises(Forbidden):
+        change_task(actor=bob, task=task, changes=changes)
+
+    task.refresh_from_db()
+    assert (task.subject, task.owner_user) == ("Pack", bob)
+
+
+def test_who_may_only_look_does_not_hand_her_task_to_the_agent(board: Board, bob: User) -> None:
+    Share.objects.create(conversation=home(board), user=bob, role="viewer")
+    task = make(board, owner=Owner(user=bob))
+    to_agent = Changes(subject="Send me the files", owner=Owner(conversation=home(board)))
+
+    with pytest.raises(Forbidden):
+        change_task(actor=bob, task=task, changes=to_agent)
+
+    assert not home(board).queued_count
+
+
 def test_a_link_is_to_what_the_actor_sees(
     board: Board,
     alice: User,
