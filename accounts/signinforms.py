@@ -1,6 +1,6 @@
 """The forms of signing in and up, passwords and second factors: allauth's, with words of ours.
 
-Settings name them; each is allauth's own but for what it says.
+Settings name them; each is allauth's own but for what it says, and that a code counts once.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from allauth.account import forms as account
+from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base import forms as mfa
+from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.forms import GenerateRecoveryCodesForm as GenerateCodes
 from allauth.mfa.totp.forms import ActivateTOTPForm as ActivateTOTP
 from allauth.mfa.totp.forms import DeactivateTOTPForm as DeactivateTOTP
@@ -18,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.formwords import InOurWords
 from accounts.lockout import LONGEST_LOGIN
+from accounts.secondfactors import take_code
 
 
 class LoginForm(InOurWords, account.LoginForm):
@@ -58,11 +61,21 @@ class ReauthenticateForm(InOurWords, account.ReauthenticateForm):
     pass
 
 
-class SecondFactorForm(InOurWords, mfa.AuthenticateForm):
+class _CountsOnce(mfa.BaseAuthenticateForm):
+    def clean_code(self) -> str:
+        code: str = super().clean_code()
+        factor = self.authenticator
+        if factor.type == Authenticator.Type.TOTP and not take_code(factor, code):
+            self._emit_authentication_failed(factor)
+            raise get_adapter().validation_error("incorrect_code")
+        return code
+
+
+class SecondFactorForm(InOurWords, _CountsOnce, mfa.AuthenticateForm):
     pass
 
 
-class SecondFactorAgainForm(InOurWords, mfa.ReauthenticateForm):
+class SecondFactorAgainForm(InOurWords, _CountsOnce, mfa.ReauthenticateForm):
     pass
 
 
