@@ -808,7 +808,11 @@ CACHES: dict[str, dict[str, Any]] = {
         "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
     }
     if AGENTSITE_REDIS_URL
-    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    else {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        # Of Django's own 300 a sweep alone needs more: counted guesses would be forgotten for them.
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    },
 }
 
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {

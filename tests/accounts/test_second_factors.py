@@ -1,8 +1,9 @@
-"""A code of a second factor counts once."""
+"""A code of a second factor counts once, and guesses of one are counted."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value
@@ -83,3 +84,16 @@ def test_the_same_holds_where_a_password_was_typed_long_ago(guarded: User, clock
     assert again.status_code == 200, "the form comes back"
     again = browser.post(reverse("mfa_reauthenticate"), {"code": code_at(clock.now)})
     assert again.status_code == 302
+
+
+def test_guesses_are_counted_however_much_else_is_remembered(
+    guarded: User, clock: Clock, settings: Any
+) -> None:
+    settings.ACCOUNT_RATE_LIMITS = {"login_failed": "10/300s/key"}
+    browser = half_in(guarded)
+    for _guess in range(10):
+        assert not lets_in(browser, "000000")
+    assert not lets_in(browser, code_at(BEGIN)), "no more for now"
+    for number in range(5_000):  # such as names that strangers try to sign in with
+        cache.add(f"something-else:{number}", 1)
+    assert not lets_in(browser, code_at(BEGIN))
