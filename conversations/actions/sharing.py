@@ -8,13 +8,14 @@ from __future__ import annotations
 from functools import partial
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from accounts.models import Organisation, User
 from audit.models import AuditEntry
 from audit.record import about_setting
 from conversations.actions.own import own_even_ended, require_readable
+from conversations.ancestry import WithDescendants
 from conversations.models import Conversation, Share, ShareRole
 from conversations.models.share import WRITING
 from conversations.readers import tell_runs
@@ -96,17 +97,9 @@ def people_to_share_with(*, actor: User, conversation: Conversation) -> QuerySet
 def end_shares_of(*, user: User, organisation: Organisation) -> None:
     """A membership ends, in this transaction: what others shared with her ends with it, and whoever follows
     what she or others may see no longer is told to look."""
-    with_her = Share.objects.filter(conversation__organisation=organisation, user=user)
-    also = set(with_her.values_list("conversation__uid", flat=True))
-    with_her.delete()
     there = Conversation.objects.filter(organisation=organisation)
-    shared = there.filter(pk__in=Share.objects.values("conversation"))
-    uids = {
-        *there.filter(owner=user).values_list("uid", flat=True),
-        *shared.values_list("uid", flat=True),
-    }
-    for uid in also | uids:
-        transaction.on_commit(partial(hub.nudge, uid, 0))
+    _have_looked(there.filter(Q(owner=user) | Q(pk__in=Share.objects.values("conversation"))))
+    Share.objects.filter(conversation__organisation=organisation, user=user).delete()
 
 
 def role_of(user: User, conversation: Conversation) -> str:
@@ -172,4 +165,11 @@ def _tell(action: AuditEntry.Action, actor: User, held: Conversation, share: Sha
         role=share.role,
         person=None if share.user is None else {"id": share.user.uid, "name": share.user.username},
     )
-    transaction.on_commit(partial(hub.nudge, held.uid, 0))
+    _have_looked(Conversation.objects.filter(pk=held.pk))
+
+
+def _have_looked(rows: QuerySet[Conversation]) -> None:
+    """Whoever follows one of these, or what agents began there, looks after the commit if she still may."""
+    tree = Conversation.objects.filter(pk__in=WithDescendants(rows.order_by().values("pk")))
+    for uid in tree.values_list("uid", flat=True):
+        transaction.on_commit(partial(hub.nudge, uid, 0))

@@ -17,6 +17,7 @@ from accounts.actions.tokens import create_token
 from accounts.models import Membership, Organisation, TokenScope, User
 from agentsite.asgi import application
 from api import incoming
+from conversations.actions.conversations import create_conversation
 from conversations.actions.sharing import share_conversation, unshare_conversation
 from conversations.models import Conversation
 from harness.errors import NotFound
@@ -24,6 +25,7 @@ from terminal.local import LocalDoor
 from tests.chat.sockets import Browser
 from tests.conversations.conftest import Converse
 from tests.patience import PATIENCE
+from wire.ids import thread_id
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -100,3 +102,58 @@ async def test_open_sockets_and_streams_end_with_the_share(
 
     await sync_to_async(look)()
     assert not await Conversation.objects.visible_to(bob).aexists()
+
+
+@pytest.mark.parametrize("end", ["share", "membership"])
+async def test_an_open_stream_of_what_an_agent_began_there_ends_as_well(
+    end: str,
+    alice: User,
+    bob: User,
+    acme: Organisation,
+    converse: Converse,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("v1.stream.RECHECK_SECONDS", 10 * PATIENCE)
+    conversation, _script = await sync_to_async(converse)()
+    share = await sync_to_async(share_conversation)(
+        actor=alice, conversation=conversation, user_uid=bob.uid, role="viewer"
+    )
+
+    def below() -> str:
+        above = Conversation.objects.select_related("agent_version__agent", "environment").get()
+        for _generation in range(2):
+            above = create_conversation(
+                actor=alice,
+                organisation=acme,
+                agent=conversation.agent_version.agent,
+                environment=conversation.environment,
+                parent=above,
+            )
+        return thread_id(above.uid)
+
+    thread = await sync_to_async(below)()
+    issued = await sync_to_async(create_token)(
+        actor=bob, organisation=acme, name="Tests", scopes=[TokenScope.CONVERSATIONS_READ]
+    )
+    answer: Any = await AsyncClient().get(
+        f"/v1/sessions/{conversation.uid}/threads/{thread}/stream",
+        headers={"x-api-key": issued.secret},
+    )
+    assert answer.status_code == 200
+    stream = aiter(answer.streaming_content)
+    assert b"ping" in await next_of(stream)
+    reading = asyncio.ensure_future(next_of(stream))
+    await asyncio.sleep(0.2)
+    assert not reading.done()
+
+    if end == "share":
+        act: Callable[[], object] = partial(
+            unshare_conversation, actor=alice, conversation=conversation, share_uid=share.uid
+        )
+    else:
+        row = await Membership.objects.aget(user=bob, organisation=acme)
+        act = partial(remove_member, actor=alice, membership=row)
+    await sync_to_async(act)()
+
+    over = await reading
+    assert b"session.deleted" in over or b"authentication_error" in over
