@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from accounts.models import User
 from conversations.models import Conversation
 
 MOST = 20
@@ -34,8 +35,11 @@ def offer_attachables(source: Source) -> None:
         _sources.append(source)
 
 
-def attachables_of(conversation: Conversation, wanted: str) -> list[Attachable]:
-    """Those whose label holds `wanted`, letters of any case; those that begin with it first."""
+def attachables_of(conversation: Conversation, reader: User, wanted: str) -> list[Attachable]:
+    """Those whose label holds `wanted`, letters of any case; those that begin with it first. None for who
+    only reads there: what its owner has to attach is not shared with her."""
+    if not Conversation.objects.writable_by(reader).filter(pk=conversation.pk).exists():
+        return []
     found = [
         each
         for source in _sources

@@ -35,6 +35,8 @@ class Command:
     """Put into the box, to be changed before it is sent."""
     owners_alone: bool = False
     """It would do nothing for others, or tells of what is the owner's."""
+    writers_alone: bool = False
+    """The same of those who only read."""
 
 
 Source = Callable[[Conversation], Iterable[Command]]
@@ -51,10 +53,11 @@ def offer(source: Source) -> None:
 def commands_of(conversation: Conversation, reader: User) -> list[Command]:
     """Those of all sources that this reader is offered; of several with one name, the first."""
     owns = conversation.owner_id == reader.pk
+    writes = Conversation.objects.writable_by(reader).filter(pk=conversation.pk).exists()
     found: dict[str, Command] = {}
     for source in _sources:
         for command in source(conversation):
-            if owns or not command.owners_alone:
+            if (owns or not command.owners_alone) and (writes or not command.writers_alone):
                 found.setdefault(command.name, command)
     return list(found.values())[:MOST]
 

@@ -61,6 +61,7 @@ def offered_prompts(conversation: Conversation) -> Iterator[Command]:
                 f"{server.name}:{prompt.name}",
                 prompt.about or _("A prompt of the MCP server"),
                 dialog=f"{address}?{urlencode({'name': prompt.name})}",
+                writers_alone=True,
             )
 
 

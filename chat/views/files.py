@@ -57,7 +57,7 @@ def name_files(request: SignedInRequest, uid: str) -> JsonResponse:
     listing = Workspace(workspace_for(conversation.uid)).entries(limit=LISTED_FILES)
     found = [entry.path for entry in listing.entries if wanted in entry.path.casefold()]
     found.sort(key=lambda path: not path.rpartition("/")[2].casefold().startswith(wanted))
-    offered = [asdict(each) for each in attachables_of(conversation, wanted)]
+    offered = [asdict(each) for each in attachables_of(conversation, request.user, wanted)]
     return JsonResponse({"paths": found[:OFFERED_FILES], "attachables": offered})
 
 

@@ -317,6 +317,30 @@ def test_a_persons_own_server_is_not_offered_where_others_write(
         attached(bob, conversation)
 
 
+@pytest.mark.parametrize("with_whom", ["her", "all"])
+def test_who_only_reads_is_told_nothing_of_what_the_owners_server_has(
+    with_whom: str,
+    alice: User,
+    bob: User,
+    acme: Organisation,
+    shelf: Shelf,
+    converse: Converse,
+    client_of: ClientOf,
+):
+    added(shelf, alice, acme, McpServer.Scope.PERSON)
+    conversation, _script = converse([reply("No.")])
+    share_conversation(
+        actor=alice,
+        conversation=conversation,
+        user_uid=bob.uid if with_whom == "her" else "",
+        role="viewer",
+    )
+    for person, offered in ((alice, True), (bob, False)):
+        client = client_of(person)
+        assert bool(names(client, conversation, "shelf:")) is offered
+        assert bool(commands(client, conversation, "shelf:")) is offered
+
+
 def test_a_server_that_fails_is_told_to_whoever_chose_and_nothing_is_kept(
     alice: User, conversation: Conversation, server: McpServer, shelf: Shelf, client_of: ClientOf
 ):
