@@ -34,6 +34,7 @@ class Kept:
 
     uid: str
     server: str
+    place: str
     kind: str
     round: int
     names: tuple[str, ...]
@@ -54,6 +55,7 @@ def keep(
     conversation_uid: str,
     call_uid: str,
     server_id: int,
+    place: str,
     number: int,
     kind: McpQuestion.Kind,
     asked: Mapping[str, Asked],
@@ -67,6 +69,7 @@ def keep(
         round=number,
         defaults={
             "server_id": server_id,
+            "place": place,
             "kind": kind,
             "asked": {name: each.model_dump(mode="json") for name, each in asked.items()},
             "sealed": vault.seal(state) if state else "",
@@ -117,7 +120,7 @@ def words_of(responses: Mapping[str, Any]) -> str:
 
 def _kept(row: McpQuestion) -> Kept:
     state = vault.open_sealed(row.sealed) if row.sealed else ""
-    return Kept(row.uid, row.server.name, row.kind, row.round, tuple(row.asked), state)
+    return Kept(row.uid, row.server.name, row.place, row.kind, row.round, tuple(row.asked), state)
 
 
 def _never(_context: ToolContext, _arguments: dict[str, Any]) -> str:

@@ -53,6 +53,7 @@ class _Plan:
     seconds: float
     pinned: Described
     server: str
+    place: str
     connected: Connected | None = None
     """The owner's own account there."""
     may_connect: bool = False
@@ -123,8 +124,15 @@ class _Attempt:
         """That the server took, without what people took to answer it."""
 
     async def tell_again(self) -> None:
-        """What was asked in this call before, in the same order, with its answers. The last may be new."""
+        """What was asked in this call before, in the same order, with its answers. The last may be new.
+        Raises ToolError where the server is elsewhere by now: it was answered for the place that asked."""
         for kept in await self._context.offload(kept_of, self._uid, self._context.call_id):
+            if kept.place != self.plan.place:
+                raise ToolError(
+                    f"“{self.plan.server}” is at another place than when it asked, so the answer was not "
+                    "sent there. Whether the call did anything before is not known.",
+                    hint="Check before you call it again.",
+                )
             await self._ask(kept)
 
     async def go_on(self, arguments: Mapping[str, object]) -> CallToolResult:
@@ -155,6 +163,7 @@ class _Attempt:
             self._uid,
             self._context.call_id,
             self.plan.where.server_id,
+            self.plan.place,
             self._rounds,
             kind,
             asked,
@@ -355,6 +364,7 @@ def _plan(tool_id: int, digest: str, uid: str) -> _Plan:
         float(server.timeout_seconds),
         Described.model_validate(row.pinned),
         server.name,
+        server.place,
         connected_in(conversation, server),
         conversation.parent_id is None and is_hers_alone(conversation),
         server.argv,

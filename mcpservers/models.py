@@ -7,6 +7,7 @@ may change what is `actions`' question, what is connected to `sessions`'.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Self
 
@@ -203,6 +204,11 @@ class McpServer(models.Model):
         return (self.command, *self.arguments) if self.command else ()
 
     @property
+    def place(self) -> str:
+        """Where it is: its address, or the line of a program."""
+        return self.url or shlex.join(self.argv)
+
+    @property
     def scope(self) -> Scope:
         if self.agent_id is not None:
             return self.Scope.AGENT
@@ -347,6 +353,8 @@ class McpQuestion(models.Model):
         "conversations.Conversation", on_delete=models.CASCADE, related_name="mcp_questions"
     )
     server = models.ForeignKey(McpServer, on_delete=models.CASCADE, related_name="+")
+    place = models.TextField()
+    """Where it was when it asked: nothing of this is told to it elsewhere."""
     call_uid = models.CharField(max_length=40)
     round = models.PositiveIntegerField()
     """Which of the call's questions, from 0."""

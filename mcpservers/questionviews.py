@@ -77,7 +77,7 @@ def show_question(request: SignedInRequest, uid: str) -> HttpResponse:
     context = {
         "question": question,
         "server": question.server,
-        "server_host": host_of(question.server.url),
+        "server_host": host_of(question.place),
         "parts": parts,
         "back": back,
         "connects": question.kind == McpQuestion.Kind.CONNECT,

@@ -70,6 +70,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uid', models.CharField(default=mcpservers.models.new_question_id, editable=False, max_length=40, unique=True)),
+                ('place', models.TextField()),
                 ('call_uid', models.CharField(max_length=40)),
                 ('round', models.PositiveIntegerField()),
                 ('kind', models.CharField(choices=[('input', 'it asks something'), ('connect', 'it wants an account connected')], max_length=10)),

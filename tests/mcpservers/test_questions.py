@@ -17,7 +17,9 @@ from harness.content import text_of
 from harness.errors import Conflict, Invalid, NotFound
 from mcpservers.actions.connections import finish_connection
 from mcpservers.actions.questions import answer_connected, answer_server
+from mcpservers.actions.servers import change_server, look_again, release_tool
 from mcpservers.elicitation import Refused, read_asked
+from mcpservers.listing import Described
 from mcpservers.models import McpQuestion, McpServer
 from mcpservers.taskcalls import LEAST_SECONDS, MOST_SECONDS, USUAL_SECONDS, pause_after
 from providers.scripted import call, reply
@@ -26,7 +28,7 @@ from tests.cast import ClientOf
 from tests.conversations.conftest import Converse, rested
 from tests.patience import until
 from tests.standins.authorisation import AuthorisationServer
-from tests.standins.mcp_server import Remote, said
+from tests.standins.mcp_server import Remote, door_of, said, served
 
 from .test_authorisation import begun, connected, guarded, used, words
 from .test_calls import answered, asked_for
@@ -106,6 +108,35 @@ def test_who_answers_a_server_does_not_decide_on_what_comes_of_it(
     asked = told_to(conversation, requester_may_not_decide=True)
     assert list(asked.also_requested_by.all()) == [bob]
     assert asked not in Approval.objects.decidable_by(bob)
+
+
+def test_what_was_answered_to_one_place_is_not_sent_to_another(
+    alice: User,
+    server: McpServer,
+    asking: tuple[Conversation, McpQuestion],
+    client_of: ClientOf,
+    settings: Any,
+):
+    conversation, question = asking
+    asked_at = server.url.split("/")[2]
+    elsewhere = Remote()
+    elsewhere.offer("echo")
+    with served(door_of(elsewhere)) as port:
+        settings.AGENTSITE_MCP_PRIVATE_HOSTS += [f"127.0.0.1:{port}"]
+        change_server(actor=alice, server=server, url=f"http://127.0.0.1:{port}/mcp")
+        look_again(actor=alice, server=server)
+        tool = server.tools.get(remote_name="echo")
+        seen = Described.model_validate(tool.seen).digest
+        release_tool(actor=alice, server=server, tool="echo", digest=seen)
+
+        page = reverse("mcpservers:question", args=[question.uid])
+        assert f"Asked by {asked_at}" in client_of(alice).get(page).content.decode()
+        contents = {"trip": {"city": "Oslo", "nights": 2}}
+        answer_server(actor=alice, question=question, accept=True, contents=contents)
+        conversation = rested(conversation, 2)
+        assert elsewhere.called == []
+    assert "not sent there" in text_of(answered(conversation).content)
+    assert conversation.stop_reason == "end_turn"
 
 
 def begins_a_task(_params: types.CallToolRequestParams) -> Any:
