@@ -84,7 +84,8 @@ def make_request(
 def answer_as_member(
     *, actor: User, member: Member, request_uid: str, approve: bool, text: str = ""
 ) -> TeamRequest:
-    """Raises NotFound for no such request to this member, AlreadyDecided for one that waits no more."""
+    """Raises NotFound for no such request to this member, AlreadyDecided for one that waits no more, Conflict
+    for agreeing to take over what is not the asker's any more."""
     with transaction.atomic():
         team = held_team(actor, member.team)
         found = team.requests.filter(
@@ -176,6 +177,7 @@ def _close(
         # It is the one that answers, and ends its turn by itself.
         dismiss_teammate(actor=actor, teammate=teammate, interrupts=False)
     if approve and request.task is not None and request.addressee is not None:
+        _require_still_askers(request, request.task)
         change_task(
             actor=actor,
             task=request.task,
@@ -183,6 +185,15 @@ def _close(
         )
     _tell_asker(team, request, _name_of_addressee(team, request), source)
     return request
+
+
+def _require_still_askers(request: TeamRequest, task: Task) -> None:
+    """Whoever has it by now has agreed to nothing."""
+    if task.owner_conversation_id != request.asker_id:
+        raise Conflict(
+            _("Task #%(number)d does not belong to who asked any more.") % {"number": task.number},
+            hint=_("Say no to the request."),
+        )
 
 
 def _tell_asker(team: Team, request: TeamRequest, who: str, source: str) -> None:

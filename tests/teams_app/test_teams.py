@@ -48,7 +48,7 @@ from teams_app.boards import board_of, stored
 from teams_app.events import TeammateStatus, TeamStuck
 from teams_app.members import Member, Status, member_of, members_of
 from teams_app.models import Mail, Task, Team, Teammate, TeamRequest
-from teams_app.owners import Owner
+from teams_app.owners import NOBODY, Owner
 from teams_app.tools.place import EXTRA
 from teams_app.tools.team import check_protocol, list_teammates
 from tests.approvals.asking import asks
@@ -604,6 +604,25 @@ def test_a_task_is_handed_over_when_the_other_agrees(
     answer_as_member(actor=alice, member=ben, request_uid=request.uid, approve=True)
     task.refresh_from_db()
     assert task.owner_name == "ben"
+
+
+@pytest.mark.parametrize("whose", ["the person", "nobody"])
+def test_a_task_that_is_the_askers_no_more_is_not_handed_over_by_a_late_yes(
+    lead: Conversation, plays: Agents, alice: User, whose: str
+) -> None:
+    plays("Writer", lambda _request: reply("Yes."))
+    anna, ben = join(lead, "anna", "Writer"), join(lead, "ben", "Writer")
+    settled(anna, ben)
+    hers = Owner(conversation=anna.conversation)
+    task = create_task(actor=alice, board=board_of(lead), subject="Chapter", owner=hers)
+    request = asking(lead, anna, ben, kind="handover", task=task)
+    taken = Owner(user=alice) if whose == "the person" else NOBODY
+    change_task(actor=alice, task=task, changes=Changes(owner=taken))
+    with pytest.raises(Conflict):
+        answer_as_member(actor=alice, member=ben, request_uid=request.uid, approve=True)
+    task.refresh_from_db()
+    assert taken.has(task)
+    answer_as_member(actor=alice, member=ben, request_uid=request.uid, approve=False)
 
 
 def test_those_who_wait_for_each_other_are_noticed_and_told_once(
