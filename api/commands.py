@@ -88,7 +88,7 @@ def act(
             )
             return [_accepted(frame, redacted)]
         case PlanApproval():
-            return _plan(frame, actor, conversation)
+            return _plan(frame, actor, conversation, shown)
         case Toggle():
             event = messages.set_feature(
                 actor=actor,
@@ -232,7 +232,11 @@ def _decide(
     )
 
 
-def _plan(frame: PlanApproval, actor: User, conversation: Conversation) -> list[Frame]:
+def _plan(
+    frame: PlanApproval, actor: User, conversation: Conversation, shown: Collection[str]
+) -> list[Frame]:
+    """The answer to a plan that waits, or to one that was only said. The first one counts; one that names no
+    plan means one that its socket was sent."""
     approved = frame.decision == APPROVE
     feedback = frame.feedback.strip()
     with transaction.atomic():
@@ -242,11 +246,16 @@ def _plan(frame: PlanApproval, actor: User, conversation: Conversation) -> list[
                 _("No such plan waits for an answer."),
                 hint=_("Wait for `plan_ready`, or send a message."),
             )
-        waiting = [
-            call
-            for call in _asked(conversation, rest.uid)
-            if call.name == PLAN_TOOL and _waiting(conversation, call)
-        ]
+        if approved and frame.request_id is None and rest.uid not in shown:
+            raise Conflict(
+                _("This answer names no plan, and this socket was not sent the last one: %(id)s.")
+                % {"id": rest.uid},
+                hint=_("Look at the plan, and send its `request_id`."),
+            )
+        plans = [call for call in _asked(conversation, rest.uid) if call.name == PLAN_TOOL]
+        waiting = [call for call in plans if _waiting(conversation, call)]
+        if plans and not waiting:
+            raise AlreadyDecided(_("This plan was answered before."))
         if conversation.waits_for_person and waiting:
             if not approved and not feedback:
                 # Nothing to revise it by: the turn ends, plan mode stays.
@@ -263,7 +272,8 @@ def _plan(frame: PlanApproval, actor: User, conversation: Conversation) -> list[
                 seen_round=waiting[0].round,
             )
             return [_accepted(frame, event)]  # the log tells every socket of the decision
-        if not conversation.features.plan_mode or conversation.is_running:
+        goes_on = conversation.is_running or conversation.owes_run
+        if not conversation.features.plan_mode or goes_on:
             raise Conflict(
                 _("No plan waits for an answer."),
                 hint=_("Wait for `plan_ready`, or send a message."),

@@ -304,7 +304,7 @@ class ChatConsumer(FollowingConsumer):
             await self._say(frame)
 
     async def _say(self, frame: Frame) -> None:
-        if frame["type"] == "tool_approval_request":
+        if frame["type"] in {"tool_approval_request", "plan_ready"}:
             self._shown.append(frame["request_id"])
         await self.send_text(encode(frame))
 

@@ -86,7 +86,7 @@ class PlanApproval(_Incoming):
     decision: Any = "reject"
     feedback: Annotated[str, Field(max_length=REASON_CHARACTERS)] = ""
     request_id: Annotated[str, Field(min_length=1, max_length=40)] | None = None
-    """Which plan: that of `plan_ready`. Without it, the one that waits."""
+    """Which plan: that of `plan_ready`. Without it, the one that waits, if this socket was sent it."""
 
 
 class Toggle(_Incoming):

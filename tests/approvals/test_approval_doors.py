@@ -13,7 +13,7 @@ from accounts.models import Organisation, TokenScope, User
 from agui.incoming import ResumeAnswer
 from agui.interrupts import inputs_of, open_interrupts
 from api.commands import act, open_questions
-from api.incoming import ApprovalResponse
+from api.incoming import ApprovalResponse, PlanApproval
 from api.projection import questions
 from approvals.actions.approvals import decide_approval
 from approvals.models import Approval
@@ -21,7 +21,7 @@ from conversations.actions.deciding import decide_call
 from conversations.log import append
 from conversations.models import Conversation, Event
 from harness.agentconfig import ToolRule
-from harness.errors import AskedAnew, Conflict, InputChanged, NotFound
+from harness.errors import AlreadyDecided, AskedAnew, Conflict, InputChanged, NotFound
 from harness.events import (
     ApprovalRequested,
     RequiresAction,
@@ -293,6 +293,39 @@ def test_an_answer_that_names_no_request_means_only_one_that_its_socket_was_sent
     conversation.refresh_from_db()
     with pytest.raises(Conflict):
         act(unnamed, actor=alice, conversation=conversation, shown=[request_id])
+
+
+def test_an_answer_that_names_no_plan_means_only_one_that_its_socket_was_sent(
+    alice: User, converse: Converse
+) -> None:
+    conversation, _script = converse(features={"plan_mode": True})
+    asked = asks(conversation, {"plan": "Delete it."}, tool="present_plan")
+    request_id, _calls = open_questions(conversation)
+    unnamed = PlanApproval(decision="approve")
+    with pytest.raises(Conflict, match=request_id):
+        act(unnamed, actor=alice, conversation=conversation, shown=["sevt_earlier"])
+    assert confirmations(asked) == []
+    act(unnamed, actor=alice, conversation=conversation, shown=["sevt_earlier", request_id])
+    assert [answer.result for answer in confirmations(asked)] == ["allow"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_yes_to_a_plan_that_was_refused_before_changes_nothing(
+    alice: User, converse: Converse, named: bool
+) -> None:
+    conversation, _script = converse(features={"plan_mode": True})
+    asked = asks(conversation, {"plan": "Delete it."}, tool="present_plan")
+    request_id, _calls = open_questions(conversation)
+    no = PlanApproval(decision="reject", feedback="Keep it.", request_id=request_id)
+    act(no, actor=alice, conversation=conversation)
+    conversation.refresh_from_db()
+    yes = PlanApproval(decision="approve", request_id=request_id if named else None)
+    with pytest.raises(AlreadyDecided):
+        act(yes, actor=alice, conversation=conversation, shown=[request_id])
+    conversation.refresh_from_db()
+    assert conversation.features.plan_mode
+    assert [answer.result for answer in confirmations(asked)] == ["deny"]
+    assert conversation.events.filter(type="user.message").count() == 1
 
 
 def test_auto_approve_says_which_tools_ask_on_whatever_is_answered_here(
