@@ -287,9 +287,11 @@ def _plan_in_words(
     """A plan that was only said, at the end of its turn: the answer is a message."""
     event: Event | None = None
     if approved:
-        messages.set_feature(
+        switched = messages.set_feature(
             actor=actor, conversation=conversation, feature="plan_mode", enabled=False
         )
+        if switched is None:
+            raise AlreadyDecided(_("This plan was answered before."))
         text = _("The plan is approved. Carry it out now.")
         event = messages.post_message(
             actor=actor, conversation=conversation, text=text, key=frame.key

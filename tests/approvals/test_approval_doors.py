@@ -24,6 +24,7 @@ from harness.agentconfig import ToolRule
 from harness.errors import AlreadyDecided, AskedAnew, Conflict, InputChanged, NotFound
 from harness.events import (
     ApprovalRequested,
+    EndTurn,
     RequiresAction,
     SessionStatusIdle,
     SessionStatusRunning,
@@ -325,6 +326,21 @@ def test_a_yes_to_a_plan_that_was_refused_before_changes_nothing(
     conversation.refresh_from_db()
     assert conversation.features.plan_mode
     assert [answer.result for answer in confirmations(asked)] == ["deny"]
+    assert conversation.events.filter(type="user.message").count() == 1
+
+
+def test_of_two_answers_at_once_to_a_plan_that_was_only_said_one_counts(
+    alice: User, converse: Converse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conversations.actions.messages.wake", lambda _pk: None)
+    conversation, _script = converse(features={"plan_mode": True})
+    rest = Entry.of(SessionStatusIdle(stop_reason=EndTurn()))
+    append(conversation.pk, [Entry.of(SessionStatusRunning()), rest])
+    conversation.refresh_from_db()
+    yes = PlanApproval(decision="approve", request_id=rest.uid)
+    act(yes, actor=alice, conversation=conversation)
+    with pytest.raises(AlreadyDecided):
+        act(yes, actor=alice, conversation=conversation)  # as it was read before the other
     assert conversation.events.filter(type="user.message").count() == 1
 
 
