@@ -61,7 +61,7 @@ class ReauthenticateForm(InOurWords, account.ReauthenticateForm):
     pass
 
 
-class _CountsOnce(mfa.BaseAuthenticateForm):
+class _CountsOnce(InOurWords, mfa.BaseAuthenticateForm):
     def clean_code(self) -> str:
         code: str = super().clean_code()
         factor = self.authenticator
@@ -71,11 +71,11 @@ class _CountsOnce(mfa.BaseAuthenticateForm):
         return code
 
 
-class SecondFactorForm(InOurWords, _CountsOnce, mfa.AuthenticateForm):
+class SecondFactorForm(_CountsOnce, mfa.AuthenticateForm):
     pass
 
 
-class SecondFactorAgainForm(InOurWords, _CountsOnce, mfa.ReauthenticateForm):
+class SecondFactorAgainForm(_CountsOnce, mfa.ReauthenticateForm):
     pass
 
 
